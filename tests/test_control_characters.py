@@ -8,11 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 import dpcausal as dpc
+from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.errors import SchemaError, StudyError
 from dpcausal.plain_text import is_plain_text
 from dpcausal.site.audit_log import AuditLog
 from dpcausal.site_share import SiteShare
+from dpcausal.testing import standard_schema
+from tests.support.site_folders import example_study
 
 ESCAPES = {
     "terminal escape": "drug\x1b[2J\x1b]0;owned\x07",
@@ -26,8 +29,15 @@ ESCAPES = {
     "right to left override": "drug\u202eobecalp",
     "isolate": "drug\u2066",
     "zero width": "dr\u200bug",
+    "next line": "drug\x85",
+    "filler": "dr\u3164ug",
+    "variation selector": "drug\ufe0f",
+    "joiner of graphemes": "dr\u034fug",
+    "blank of Braille": "dr\u2800ug",
+    "tag": "drug\U000e0041",
     "half a surrogate pair": "drug\ud800",
 }
+STUDY = example_study(standard_schema())
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
 )
@@ -70,6 +80,16 @@ def test_effects_and_curves_with_control_characters_are_refused(name: str) -> No
     curve = learner.estimate(dpc.Rehearsal(SCHEMA, n=1_000), epsilon=1.0)
     with pytest.raises(SchemaError, match="control characters"):
         replace(curve, arms=("a", text))
+
+
+@pytest.mark.parametrize("name", [name for name in ESCAPES if name not in {"line break", "tab"}])
+def test_studies_with_hidden_characters_in_a_comment_are_refused(name: str) -> None:
+    text = STUDY.to_toml()
+    assert Study.from_toml(f"# a comment\twith a tab\r\n{text}") == STUDY
+    for place in (f"# {ESCAPES[name]} epsilon = 0.1\n{text}", f"{text}# {ESCAPES[name]}"):
+        with pytest.raises(StudyError, match="invisible characters") as refused:
+            Study.from_toml(place)
+        assert is_plain_text(str(refused.value).replace("\n\n", " "))
 
 
 @pytest.mark.parametrize("name", [name for name in ESCAPES if "surrogate" not in name])

@@ -29,7 +29,7 @@ from dpcausal.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.mailbox_server import MailboxServer
-from tests.support.site_folders import approve_study, make_site_folder
+from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
 
 UNITS = 200
 EVERY = 3.0
@@ -46,6 +46,7 @@ def measure(
     server = MailboxServer(folder / "workspace", workers=2, threads=8)
     with server:
         keys = {name: _create(server, folder / name, place) for place, name in enumerate(names)}
+        allow_secure_sums({name: folder / name for name in names})
         join_sites(server, folder, names)
         study = _study(keys, honest)
         processes = {name: _started(folder / name, study) for name in names}
@@ -92,7 +93,7 @@ def _study(keys: Mapping[str, str], honest: int) -> dpc.Study:
 def _create(server: MailboxServer, folder: Path, place: int) -> str:
     schema = standard_schema()
     table = synthetic_table(schema, UNITS, seed=place)
-    return make_site_folder(folder, folder.name, table, schema, {"anna": server.anna.public})
+    return make_site_folder(folder, folder.name, table, schema, {"anna": server.anna.public}, witness="witness.log")
 
 
 def _started(folder: Path, study: dpc.Study) -> BaseProcess:
@@ -213,4 +214,4 @@ def _left(folder: Path, names: list[str]) -> dict[str, Any]:
 
 
 def _kinds(folder: Path) -> Counter[str]:
-    return Counter(entry.kind for entry in dpc.Ledger(f"sqlite:///{folder / 'ledger.db'}").entries())
+    return Counter(entry.kind for entry in Site(folder).ledger().entries())

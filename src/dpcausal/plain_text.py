@@ -1,9 +1,16 @@
 """Text that is safe to print: names, labels and values that people declare reach terminals, pages and log files."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
 from dpcausal.errors import DpcausalError, SchemaError
+
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What Python counts as printable though nothing is seen: fillers, joiners and variation selectors, which Unicode calls
+default ignorable, and the blank of Braille."""
 
 
 def is_plain_text(text: object) -> bool:
@@ -18,7 +25,8 @@ def is_plain_text(text: object) -> bool:
     """
     if not isinstance(text, str):
         return False
-    return text.isprintable() or all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
+    printed = text.isprintable() or all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
+    return printed and not _INVISIBLE.search(text)
 
 
 def check_plain_text(what: str, texts: Iterable[object], error: type[DpcausalError] = SchemaError) -> None:
@@ -30,3 +38,23 @@ def check_plain_text(what: str, texts: Iterable[object], error: type[DpcausalErr
                 got=ascii(text)[:200],
                 hint="leave out line breaks, tabs, escape sequences and invisible characters: it is printed as it is.",
             )
+
+
+def lines_in(text: str) -> list[str]:
+    r"""Return the lines of a text as TOML has them: only a line feed, alone or after a carriage return, ends one.
+
+    Example:
+        >>> lines_in("a\r\nb\u2028c")
+        ['a', 'b\u2028c']
+    """
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def visible(line: str) -> str:
+    r"""Return a line in which every character can be seen.
+
+    Example:
+        >>> visible("a\u202eb")
+        'a⟨U+202E⟩b'
+    """
+    return "".join(each if each == "\t" or is_plain_text(each) else f"⟨U+{ord(each):04X}⟩" for each in line)

@@ -16,7 +16,7 @@ from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.hash_chain import digest_of_text
-from dpcausal.plain_text import is_plain_text
+from dpcausal.plain_text import lines_in
 from dpcausal.planning.precision import half_width
 from dpcausal.planning.strata import with_left_in
 from dpcausal.pooling import Automatic, Rule, describe_pooling
@@ -34,7 +34,7 @@ from dpcausal.study_file import method_name, plain_estimator, read_estimator, te
 from dpcausal.study_secondary import Secondary, SecondaryResult, read_secondary
 from dpcausal.study_session import Ask, check_session, session_questions
 from dpcausal.study_template import VERSION, check_filled_in
-from dpcausal.study_texts import check_confounders, check_expected, check_reasons, check_words
+from dpcausal.study_texts import check_confounders, check_expected, check_reasons, check_visible, check_words
 from dpcausal.validation import check_format, check_keys
 
 _RENAMED = {"asker": "requester", "of": "covariates", "values of a treatment": "arms"}
@@ -131,13 +131,7 @@ class Study:
         self.rehearsal(10_000)
         self.diagnostics()
         self.secondary_analyses()
-        for text in texts_in(self._plain()):
-            if not is_plain_text(text):
-                raise StudyError(
-                    expected="single-line text without control characters",
-                    got=repr(text)[:100],
-                    hint="people approve a study by what they see, so nothing in it may be hidden.",
-                )
+        check_visible(texts_in(self._plain()))
         check_confounders(self.confounders, self.adjusts_for, self.method)
         for site in ("", *self.epsilons):
             self.guarantee(site)
@@ -382,6 +376,7 @@ class Study:
             DpcausalError: If the text describes no study.
         """
         check_filled_in(text)
+        check_visible(line.replace("\t", " ") for line in lines_in(text))  # comments are read as well
         try:
             document = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -9,6 +9,7 @@ import tomli_w
 
 from dpcausal.codebook import CodebookColumn
 from dpcausal.errors import StudyError
+from dpcausal.plain_text import lines_in
 
 VERSION = 2
 """The version of the format of study files."""
@@ -210,7 +211,7 @@ def check_filled_in(text: str) -> None:
             hint='read the file first: Study.from_toml(Path("study.toml").read_text()).',
         )
     blanks, section = [], ""
-    for place, line in enumerate(text.splitlines(), start=1):
+    for place, line in enumerate(lines_in(text), start=1):
         if line.startswith("["):
             section = f"{line.partition('#')[0].strip()} "
         elif _BLANK in line.partition("#")[0]:

@@ -1,14 +1,26 @@
 """Checks of the texts and expectations in a study."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from dpcausal.errors import StudyError
 from dpcausal.expectations import Expectations
+from dpcausal.plain_text import is_plain_text
 from dpcausal.study_file import unknown_key
 from dpcausal.validation import is_number
 
 _LONGEST = 10_000
+
+
+def check_visible(texts: Iterable[str]) -> None:
+    """Raise unless every character of a study's texts is printed as itself, in one line."""
+    for text in texts:
+        if not is_plain_text(text):
+            raise StudyError(
+                expected="single-line text without control characters and invisible characters",
+                got=ascii(text)[:100],
+                hint="people approve a study by what they see, so nothing in it may be hidden.",
+            )
 
 
 def check_words(words: Mapping[str, object], design: object) -> None:

@@ -31,6 +31,14 @@ def test_unit_starts_a_command_that_exists_and_restarts_it(unit: Path) -> None:
         assert f"\n{line}\n" in text
 
 
+def test_every_console_is_behind_a_proxy() -> None:
+    started = [line for unit in UNITS for line in unit.read_text(encoding="utf-8").split("\n") if "ExecStart" in line]
+    started += [" ".join(service["command"]) for service in services().values()]
+    consoles = [command for command in started if " console " in command]
+    assert len(consoles) == 2
+    assert all(" --behind-proxy" in command for command in consoles)
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.support.site_folders import example_study, make_site_folder, record_s
 
 SCHEMA = standard_schema()
 ADDRESS = "http://127.0.0.1:8480"
+COOKIE = Settings(address=ADDRESS).cookie
 PASSWORD = "several words that do not belong"  # noqa: S105 (of these tests only)
 
 
@@ -67,7 +68,7 @@ class Browser:
 
     @property
     def cookie(self) -> str:
-        cookie = self.client.get_cookie("dpcausal", "127.0.0.1")
+        cookie = self.client.get_cookie(COOKIE, "127.0.0.1")
         return cookie.value if cookie else ""
 
 

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpcausal import Study
-from dpcausal.console.application import site_console
+from dpcausal.console.application import coordinator_console, site_console
 from dpcausal.console.security import local_path
 from dpcausal.console.settings import Settings
+from dpcausal.console.site_folder import SiteFolder
+from dpcausal.errors import StudyError
+from dpcausal.federation.workspace import Workspace
 from dpcausal.site.people import Person, add_person, remove_person
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema
-from tests.console.conftest import ADDRESS, PASSWORD, Browser, Clock
+from tests.console.conftest import ADDRESS, COOKIE, PASSWORD, Browser, Clock
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
@@ -66,7 +70,7 @@ def test_a_planted_session_is_worth_nothing_after_the_login(
     attacker.token()  # the attacker has an anonymous session, and plants its cookie
     planted = attacker.cookie
     assert planted
-    browser.client.set_cookie("dpcausal", planted, domain="127.0.0.1")
+    browser.client.set_cookie(COOKIE, planted, domain="127.0.0.1")
     browser.login("adams")
     assert browser.cookie not in {"", planted}
     assert browser.get("/").status_code == 200
@@ -74,7 +78,7 @@ def test_a_planted_session_is_worth_nothing_after_the_login(
 
 
 def test_a_token_that_the_console_did_not_make_is_not_taken_over(browser: Browser) -> None:
-    browser.client.set_cookie("dpcausal", "chosen-by-somebody", domain="127.0.0.1")
+    browser.client.set_cookie(COOKIE, "chosen-by-somebody", domain="127.0.0.1")
     browser.token()
     assert browser.cookie not in {"", "chosen-by-somebody"}
 
@@ -91,7 +95,7 @@ def test_a_cookie_copied_before_the_logout_is_worth_nothing(
 ) -> None:
     browser.login("adams")
     thief = new_browser()
-    thief.client.set_cookie("dpcausal", browser.cookie, domain="127.0.0.1")
+    thief.client.set_cookie(COOKIE, browser.cookie, domain="127.0.0.1")
     assert thief.get("/").status_code == 200
     assert browser.post("/logout").status_code == 302
     assert thief.get("/").status_code == 302
@@ -159,12 +163,18 @@ def test_a_script_in_people_reasons_and_logins_is_text(folder: Path, browser: Br
     assert "&lt;script&gt;" in browser.get("/log").text
 
 
-def test_invisible_characters_in_comments_are_spelled_out(folder: Path, browser: Browser, study: Study) -> None:
-    digest = Site(folder).receive(f"# approve \u202ethis\n{study.to_toml()}")
+@pytest.mark.parametrize("hidden", ["\u2028", "\u2029", "\x85", "\u202e", "\u3164"])
+def test_hidden_characters_show_no_false_line(folder: Path, browser: Browser, study: Study, hidden: str) -> None:
+    text = f"# approve{hidden}epsilon = 0.1\n{study.to_toml()}"
+    with pytest.raises(StudyError, match="invisible characters"):
+        Site(folder).receive(text)
+    Site(folder).inbox.store(text)  # as an earlier version of dpcausal did
+    digest = Site(folder).receive(study.to_toml())
     browser.login("adams")
     page = browser.get(f"/studies/{digest}").text
-    assert "⟨U+202E⟩" in page
-    assert "\u202e" not in page
+    assert f'<span class="removed">-# approve⟨U+{ord(hidden):04X}⟩epsilon = 0.1</span>' in page
+    assert hidden not in page
+    assert f"- # approve⟨U+{ord(hidden):04X}⟩epsilon = 0.1" in Site(folder).review(digest).changes
 
 
 @pytest.mark.parametrize(
@@ -258,6 +268,31 @@ def test_a_decision_needs_a_confirmation_for_this_very_study(
     browser.confirm(digest)
     assert browser.decide(digest).status_code == 302
     assert browser.decide(digest).status_code == 403  # each counts once
+    assert decisions(folder) == ["approve"]
+
+
+def test_a_confirmation_counts_once_also_for_forms_sent_at_once(
+    folder: Path, browser: Browser, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser.login("adams")
+    browser.confirm(digest)
+    form = {"kind": "approve", "why": "", "digest": digest, "csrf": browser.token(f"/studies/{digest}")}
+    second = browser.client.application.test_client()
+    second.set_cookie(COOKIE, browser.cookie, domain="127.0.0.1")
+    answers, decide = list[int](), SiteFolder.decide
+
+    def decide_twice(*words: Any) -> None:
+        """Send the form once more before the first answer is given."""
+        if not answers:
+            answers.append(0)
+            answer = second.post(f"/studies/{digest}/decision", base_url=ADDRESS, data=form | {"kind": "reject"})
+            answers[0] = answer.status_code
+        decide(*words)
+
+    monkeypatch.setattr(SiteFolder, "decide", decide_twice)
+    form |= {"why": "board"}
+    assert browser.client.post(f"/studies/{digest}/decision", base_url=ADDRESS, data=form).status_code == 302
+    assert answers == [403]
     assert decisions(folder) == ["approve"]
 
 
@@ -426,15 +461,27 @@ def test_every_answer_has_the_headers(browser: Browser, digest: str) -> None:
         assert "<script" not in answer.text
 
 
+def test_consoles_on_one_host_do_not_replace_each_others_cookies(folder: Path, tmp_path: Path) -> None:
+    workspace = Workspace.new(tmp_path / "workspace", "anna").folder
+    made = (
+        site_console(folder, Settings(address="http://127.0.0.1:8480")),
+        site_console(folder, Settings(address="http://127.0.0.1:8482")),
+        coordinator_console(workspace, Settings(address="http://127.0.0.1:8481")),
+    )
+    answers = [app.test_client().get("/login", base_url="http://127.0.0.1") for app in made]
+    names = {answer.headers["Set-Cookie"].split("=")[0] for answer in answers}
+    assert len(names) == len(made)  # browsers send and replace cookies without regard to ports
+
+
 def test_cookies_are_guarded(folder: Path, browser: Browser) -> None:
     plain = browser.get("/login").headers["Set-Cookie"]
     assert "HttpOnly" in plain
     assert "SameSite=Lax" in plain
     settings = Settings(address="https://console.north.example")
     client = site_console(folder, settings, behind_proxy=True).test_client()
-    answer = client.get("/login", base_url="https://console.north.example")
+    answer = client.get("/login", base_url=settings.address, headers={"X-Forwarded-For": "192.0.2.1"})
     guarded = answer.headers["Set-Cookie"]
-    assert guarded.startswith("__Host-dpcausal=")
+    assert guarded.startswith("__Host-dpcausal-")
     for part in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"):
         assert part in guarded
     assert "Domain" not in guarded

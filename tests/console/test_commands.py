@@ -70,6 +70,15 @@ def test_a_proxy_needs_an_address_with_tls(folder: Path) -> None:
     assert "https" in output
 
 
+@pytest.mark.parametrize("kind", ["site", "federation"])
+def test_an_address_with_tls_needs_a_proxy(folder: Path, tmp_path: Path, kind: str) -> None:
+    shown = folder if kind == "site" else Workspace.new(tmp_path / "workspace", "anna").folder
+    (shown / FILE).write_text('version = 1\naddress = "https://console.north.example"\n')
+    code, output = run(kind, "console", shown)
+    assert code == 2
+    assert "add --behind-proxy" in output
+
+
 @pytest.mark.parametrize(
     "text",
     [

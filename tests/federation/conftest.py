@@ -18,7 +18,7 @@ from dpcausal.schema import Schema
 from dpcausal.site.policy import KEY
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import approve_study, make_site_folder
+from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
 
 Answerer = Callable[[str], str]
 
@@ -39,9 +39,12 @@ class Federation:
         self.anna = Key.make("anna", self.folder / "anna.key")
         requesters, budget = {"anna": self.anna.public}, {"epsilon": 1000.0, "delta": 0.1, "rule": self.rule}
         keys = {
-            name: make_site_folder(self.folder / name, name, table, self.schema, requesters, budget=budget)
+            name: make_site_folder(
+                self.folder / name, name, table, self.schema, requesters, budget=budget, witness="witness.log"
+            )
             for name, table in self.tables.items()
         }
+        allow_secure_sums({name: self.folder / name for name in self.tables})
         self.roster = Roster({name: Member(key) for name, key in keys.items()})
         self.sites: dict[str, Answerer] = {name: self.honest(name) for name in self.tables}
 

@@ -13,8 +13,8 @@ from dpcausal.federation.requests import Requests
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import FileTransport, LocalTransport
-from dpcausal.ledger import Ledger
 from dpcausal.pooling import pool
+from dpcausal.site.site import Site
 from dpcausal.source import Source
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation
@@ -22,7 +22,7 @@ from tests.support.site_folders import confirm_settings
 
 
 def spent(federation: Federation) -> list[float]:
-    return [Ledger(f"sqlite:///{federation.folder / name / 'ledger.db'}").spent.epsilon for name in federation.tables]
+    return [Site(federation.folder / name).ledger().spent.epsilon for name in federation.tables]
 
 
 def statuses(effect: Effect) -> dict[str, str]:
@@ -56,7 +56,7 @@ def test_guarantee_is_that_of_the_ledgers_whatever_their_rule(tmp_path: Path, po
     effect = federation.coordinator(federation.study(pooling=pooling, delta=1e-6)).run()
     assert effect.guarantee.delta == 0  # Laplace noise is narrower
     for name in tables:
-        entries = Ledger(f"sqlite:///{tmp_path / name / 'ledger.db'}").entries()
+        entries = Site(tmp_path / name).ledger().entries()
         assert [event.family for entry in entries if entry.kind == "grant" for event in entry.events] == ["laplace"]
 
 
@@ -92,7 +92,7 @@ def test_effect_names_the_version_of_each_sites_data(federation: Federation, poo
     policy = federation.folder / "south" / "policy.toml"
     policy.write_text(policy.read_text().replace("2026-06-30", "2026-09-30"))
     confirm_settings(policy.parent)
-    Ledger(f"sqlite:///{federation.folder / 'south' / 'ledger.db'}").add_version("2026-09-30")
+    Site(policy.parent).ledger().add_version("2026-09-30")
     later = federation.study(pooling=pooling, question="And again?")
     federation.sites = {name: federation.honest(name) for name in federation.tables}
     effect = federation.coordinator(later).run()

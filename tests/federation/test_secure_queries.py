@@ -16,7 +16,6 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.experiment import Scorecard
 from dpcausal.federation import secure_release
-from dpcausal.ledger import Ledger
 from dpcausal.prepared import StudyResult
 from dpcausal.site.policy import Policy
 from dpcausal.site.review import objections
@@ -174,7 +173,7 @@ def test_each_query_has_a_share_of_its_own_noise_and_all_are_paid_with_one_debit
         federation.coordinator(study).run()
     assert len(shares) == 3 * len(QUERIES)
     for name in federation.tables:
-        ledger = Ledger(f"sqlite:///{federation.folder / name / 'ledger.db'}")
+        ledger = Site(federation.folder / name).ledger()
         kinds = [entry.kind for entry in ledger.entries()]
         assert kinds == ["open", "bind", "grant", "debit", "release", "confirm"]
         assert (ledger.spent.epsilon, ledger.spent.delta) == (10.0, 1e-6)

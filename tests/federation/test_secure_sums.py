@@ -16,6 +16,7 @@ from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key, claimed_body, claimed_signer
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
+from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation, message_in
 
@@ -45,7 +46,7 @@ def secure_study(federation: Federation, **changes: Any) -> Study:
 
 def paid(federation: Federation) -> dict[str, int]:
     """Return the number of debits in each site's ledger."""
-    ledgers = {name: Ledger(f"sqlite:///{federation.folder / name / 'ledger.db'}") for name in federation.tables}
+    ledgers = {name: Site(federation.folder / name).ledger() for name in federation.tables}
     return {name: [entry.kind for entry in each.entries()].count("debit") for name, each in ledgers.items()}
 
 

@@ -24,6 +24,7 @@ from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
 from dpcausal.release import receipts_in
 from dpcausal.report.ledger_summary import LedgerSummary
+from dpcausal.site import stores
 from dpcausal.site.review import ReceivedStudy
 from dpcausal.site.site import Site
 from dpcausal.testing import synthetic_table
@@ -360,6 +361,27 @@ def test_hostile_studies_are_unreadable(north: Site, folder: Path, requester: Ke
         message = answer_of(north, requester, Request(study=text.replace(was, becomes, 1), ask="releases"))
         assert message.code == "unreadable", becomes
     assert not north.inbox.digests()
+
+
+def test_requesters_do_not_crowd_out_the_studies_of_others(
+    tmp_path: Path, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "_MOST", 2)
+    ben = Key.make("ben", tmp_path / "ben.key")
+    keys = {"anna": requester.public, "ben": ben.public}
+    make_site_folder(tmp_path / "south", "north", synthetic_table(study.schema, 100), study.schema, keys)
+    south = Site(tmp_path / "south")
+    sent = [replace(study, name=f"study {place}") for place in range(4)]
+    for each in sent:
+        assert answer_of(south, requester, asked_of(each)).code == "undecided"
+    assert south.inbox.digests() == [each.digest for each in sent[:2]]
+    others = replace(study, requester="ben")
+    assert answer_of(south, ben, asked_of(others)).code == "undecided"
+    by_hand = south.receive(sent[3].to_toml())
+    assert set(south.inbox.digests()) == {sent[0].digest, sent[1].digest, others.digest, by_hand}
+    (tmp_path / "south" / "studies" / f"{sent[0].digest}.toml").unlink()  # an operator makes room
+    answer_of(south, requester, asked_of(sent[2]))
+    assert sent[2].digest in south.inbox.digests()
 
 
 class MarkedError(Exception):

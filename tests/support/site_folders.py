@@ -52,7 +52,7 @@ def make_site_folder(
     }
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
     budget = Budget(**(policy | changes)["budget"])  # type: ignore[arg-type]
-    witness = str(changes["witness"]) if "witness" in changes else None
+    witness = str(folder / str(changes["witness"])) if "witness" in changes else None
     Ledger.create(f"sqlite:///{folder / 'ledger.db'}", budget, as_of=AS_OF, witness=witness)
     record_state(folder)
     return Key.make(name, folder / KEY).public
@@ -66,6 +66,16 @@ def record_state(folder: Path) -> None:
 def confirm_settings(folder: Path) -> None:
     """Confirm a site's policy after an edit, or a site that was restored."""
     Changes(folder).confirm("a person", "edited")
+
+
+def allow_secure_sums(sites: Mapping[str, Path], honest: int = 2, colluding: int = 0) -> None:
+    """Let sites, by name and folder, take part in secure sums with each other. Their policies must name a witness."""
+    keys = {name: Key.read(name, folder / KEY).public for name, folder in sites.items()}
+    terms = {"secure_sums": {"honest": honest, "colluding": colluding, "sites": keys}}
+    for folder in sites.values():
+        with (folder / FILE).open("a", encoding="utf-8") as file:
+            file.write(f"\n{tomli_w.dumps(terms)}")
+        record_state(folder)
 
 
 def example_study(schema: Schema) -> Study:

@@ -1,6 +1,6 @@
 import gzip
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import duckdb
@@ -15,7 +15,9 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.table import open_table
+from dpcausal.vault.readers.headers import has_bare_returns
+from dpcausal.vault.readers.inspection import inspect
+from dpcausal.vault.table import column_families, open_table
 
 nan = float("nan")
 
@@ -67,6 +69,46 @@ def test_every_way_in_gives_the_same_integers(table: pa.Table, schema: dpc.Schem
     assert all(each == sums[0] for each in sums)
 
 
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "SELECT 0 AS t, (SELECT length(content) FROM read_text('{file}')) AS y",
+        "SELECT 0 AS t, y FROM read_csv('{file}')",
+        "SELECT 0 AS t, y FROM '{file}'",
+        "SELECT 0 AS t, count(*) AS y FROM glob('{folder}/*')",
+        "SELECT 0 AS t, y FROM macro_of_the_file('{file}')",
+    ],
+)
+def test_views_of_a_duckdb_file_read_nothing_outside_of_it(reading: str, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("y\n1\n", encoding="utf-8")
+    with duckdb.connect(tmp_path / "foreign.duckdb") as connection:
+        connection.execute("CREATE MACRO macro_of_the_file(name) AS TABLE SELECT y FROM read_csv(name)")
+        connection.execute(f"CREATE VIEW visits AS {reading.format(file=tmp_path / 'other.csv', folder=tmp_path)}")
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    with pytest.raises(TableError, match="reads other files is not followed"):
+        open_table(tmp_path / "foreign.duckdb#visits", schema)
+    with pytest.raises(TableError, match="reads other files is not followed"):
+        column_families(f"{tmp_path}/foreign.duckdb#visits")
+
+
+def test_macros_of_a_duckdb_file_replace_no_function(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    write_database(table, tmp_path / "foreign.duckdb")
+    with duckdb.connect(tmp_path / "foreign.duckdb") as connection:
+        named = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_name SIMILAR TO '[a-z_0-9]+'"
+        names = connection.execute(named).fetchall()
+        connection.begin()
+        for (name,) in names:
+            with suppress(duckdb.ParserException):  # some names are reserved
+                connection.execute(f'CREATE MACRO "{name}"(a) AS 0, (a, b) AS 0, (a, b, c) AS 0')
+        connection.commit()
+        made = connection.execute("SELECT function_name FROM duckdb_functions() WHERE NOT internal").fetchall()
+    assert {"greatest", "least", "sum", "round"} <= {name for (name,) in made}
+    for place in ("visits", "clinic.seen"):
+        engines = open_table(tmp_path / f"foreign.duckdb#{place}", schema), open_table(table, schema)
+        first, second = (engine.aggregate({"treatment": 2}, column_names(schema)).tolist() for engine in engines)
+        assert first == second
+
+
 def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     file = tmp_path / "hostile.csv"
@@ -74,6 +116,37 @@ def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
         b't,y,note\n0,1,fine\n1,abc,text\n1\n,,\n0,1,2,3,4,5\n1,0.5,"two\nlines"\n0,\xff\xfe,x\n1,\'1\',"open\n0,1,z\n'
     )
     assert 4 <= open_table(file, schema).aggregate({}, ["1"])[0] <= 9
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_quoted_line_breaks_of_a_csv_belong_to_their_cell(end: str, place: int, tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    sums = []
+    for cell in ("plain", "two\nlines", "two\r\nlines", "two\rlines", "\n", '\n""0"",1\n', "\n" * 3_000):
+        cells = [["t", "y"], *([str(number % 2), "1"] for number in range(2_000))]
+        for number, line in enumerate(cells):
+            line.insert(place, "note" if number == 0 else f'"{cell}"' if number % 500 == 7 else "x")
+        file = tmp_path / "notes.csv"
+        file.write_bytes(end.join([*map(",".join, cells), ""]).encode())
+        sums.append(open_table(file, schema).aggregate({"treatment": 2}, ["outcome", "1"]).tolist())
+        assert not has_bare_returns(str(file))
+    assert all(each == sums[0] for each in sums)
+    assert sum(count for _, count in sums[0]) == 2_000
+
+
+def test_check_tells_of_records_that_a_carriage_return_ends(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    file, words = tmp_path / "notes.csv", "lines: carriage returns without quotation marks end records"
+    for content, is_told in (
+        (b"t,y,note\n0,1,a\rb\n1,1,c\n", True),
+        (b't,y,"a\rb"\n0,1,"a ""quoted"" \r b"\n1,1,c\n', False),
+        (b"t,y,note\r\n0,1,a\r\n1,1,c\r\n", False),
+        (b"t,y,note\r0,1,a\r1,1,c\r", False),
+        (b"t,y,note\n" + b"0,1,x\r\n" * 200_000, False),  # the pieces in which it is read end between the two
+    ):
+        file.write_bytes(content)
+        assert (words in list(inspect(str(file), schema))) == is_told
 
 
 def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> None:
@@ -426,10 +499,10 @@ def nan_in_a_folder(last: float | None, pieces: int, folder: Path) -> list[int]:
     for place in range(pieces):
         pq.write_table(table.slice(place * 4 // pieces, 4 // pieces), folder / f"{place}.parquet")
     with duckdb.connect(folder / "files.duckdb") as connection:
-        connection.execute(f"CREATE OR REPLACE VIEW files AS SELECT * FROM read_parquet('{folder}/?.parquet')")
-        connection.execute("CREATE OR REPLACE TABLE held AS SELECT * FROM files")
+        connection.execute(f"CREATE OR REPLACE TABLE held AS SELECT * FROM read_parquet('{folder}/?.parquet')")
+        connection.execute("CREATE OR REPLACE VIEW seen AS SELECT * FROM held")
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
-    ways = (folder, folder / "*.parquet", folder / "files.duckdb#files", folder / "files.duckdb#held")
+    ways = (folder, folder / "*.parquet", folder / "files.duckdb#seen", folder / "files.duckdb#held")
     return [int(open_table(way, schema).aggregate({"treatment": 2}, ["outcome"])[0, 0]) for way in ways]
 
 

@@ -60,7 +60,7 @@ def _login(folder: Path, settings: Settings, clock: Callable[[], float], *, deci
 def _application(login: Login, pages: Blueprint, *, behind_proxy: bool) -> Flask:
     app = Flask(__name__, static_url_path="/static")
     app.extensions["dpcausal"] = login.state
-    secure(app, login.settings, login.state)
+    secure(app, login.settings, login.state, behind_proxy=behind_proxy)
     login.add_to(app)
     app.register_blueprint(pages)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

@@ -1,5 +1,6 @@
 """Login, logout, and the confirmation of who decides: at an OpenID Connect provider, or with a local account."""
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -12,12 +13,10 @@ from werkzeug.wrappers import Response
 from dpcausal.console.accounts import Accounts
 from dpcausal.console.security import current_session, local_path
 from dpcausal.console.settings import Provider, Settings
-from dpcausal.console.state import WINDOW_SECONDS, State
+from dpcausal.console.state import BROWSER_SECONDS, CONFIRMED_SECONDS, WINDOW_SECONDS, State
 from dpcausal.errors import MissingExtraError
 from dpcausal.site.people import People, Person, Role
 
-CONFIRMED_SECONDS = 300.0
-"""Whoever confirmed a login may decide about one study for so long."""
 _CLOCK_SKEW = 5.0
 _PUBLIC = {"login.login", "login.check_password", "login.go_to_provider", "login.callback", "static"}
 
@@ -89,19 +88,44 @@ class Login:
             page = render_template("login.html", title="Log in", next=path, provider=None, failed=True)
             return page, 401
         self._begin(login)
-        return redirect(path)
+        return self._known(login, redirect(path))
+
+    def _known(self, login: str, response: Response) -> Response:
+        """Give the browser a token, unless it has one: failed logins elsewhere do not count in it."""
+        if self._browser(login):
+            return response
+        token = secrets.token_urlsafe(32)
+        self.state.know_browser(login, token)
+        response.set_cookie(
+            self._browser_cookie,
+            token,
+            max_age=int(BROWSER_SECONDS),
+            secure=self.settings.secure,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    def _browser(self, login: str) -> str:
+        """Return the browser of this request, if this person logged in with it before."""
+        return self.state.known_browser(login, request.cookies.get(self._browser_cookie, ""))
+
+    @property
+    def _browser_cookie(self) -> str:
+        return f"{self.settings.cookie}-browser"
 
     def _is_right(self, login: str, password: str) -> bool:
         """Return whether a login and a password belong together; too many failures end with 429."""
         accounts, address = Accounts(self.folder), _address()
-        if self.state.is_limited(login, address):
+        browser = self._browser(login)
+        if self.state.is_limited(login, address, browser):
             abort(Response(render_template("limited.html", title="Too many attempts"), 429, _retry_later()))
         if accounts.check(login, password):
             self.state.forget_failures(login, address)
             return True
-        self.state.count_failure(login, address)
+        self.state.count_failure(login, address, browser)
         known = login if accounts.is_known(login) else "an unknown account"  # people type passwords as names
-        limited = self.state.is_limited(login, address)
+        limited = self.state.is_limited(login, address, browser)
         self.state.log("failed login", known, address, "further attempts are refused for a while" if limited else "")
         return False
 
@@ -128,20 +152,18 @@ class Login:
     def _confirmed(self, digest: str) -> Response:
         session = current_session()
         session.rotate()
-        session["confirmed"] = {"study": digest, "at": self.state.clock()}
+        self.state.confirm(session.token, digest)
         self.state.log("confirmed", session["login"], _address(), digest)
         return redirect(f"{url_for('site.study', digest=digest)}#decide")
 
     def take_confirmation(self, digest: str) -> None:
         """End with 403 unless this person confirmed the login for this study just now; each counts once."""
-        confirmed = current_session().pop("confirmed", {})
-        if confirmed.get("study") != digest or self.state.clock() - confirmed["at"] > CONFIRMED_SECONDS:
+        if not self.state.take_confirmation(current_session().token, digest):
             abort(403, "Confirm who you are first, on the page of the study.")
 
     def is_confirmed(self, digest: str) -> bool:
         """Return whether this person may decide about this study now."""
-        confirmed = current_session().get("confirmed", {})
-        return bool(confirmed.get("study") == digest and self.state.clock() - confirmed["at"] <= CONFIRMED_SECONDS)
+        return self.state.is_confirmed(current_session().token, digest)
 
     def _go(self, client: Any) -> Response:  # noqa: ANN401 (Authlib has no types)
         session = current_session()

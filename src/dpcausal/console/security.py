@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException, SecurityError
 from dpcausal.console.sessions import Session, StoredSessions
 from dpcausal.console.settings import Settings
 from dpcausal.console.state import State
+from dpcausal.deadline_worker import end_deadline
 from dpcausal.errors import DpcausalError
 
 _LARGEST_FORM = 20_000
@@ -26,9 +27,9 @@ _WORDS = {
 }
 
 
-def secure(app: Flask, settings: Settings, state: State) -> None:
+def secure(app: Flask, settings: Settings, state: State, *, behind_proxy: bool) -> None:
     """Give an application its sessions, limits, headers and error pages."""
-    app.session_interface = StoredSessions(state, secure=settings.secure)
+    app.session_interface = StoredSessions(state, settings)
     app.config.update(
         TRUSTED_HOSTS=[settings.host],
         MAX_CONTENT_LENGTH=_LARGEST_FORM,
@@ -42,20 +43,6 @@ def secure(app: Flask, settings: Settings, state: State) -> None:
         "default-src 'none'; style-src 'self'; img-src 'self'; "
         f"form-action 'self'{issuer}; base-uri 'none'; frame-ancestors 'none'"
     )
-
-    def check_host() -> None:
-        if isinstance(request.routing_exception, SecurityError):  # before anything reads the session
-            abort(400, "The console is not known under this address.")
-
-    def check_form() -> None:
-        if request.method in {"GET", "HEAD", "OPTIONS"}:
-            return
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != urlsplit(settings.address).netloc:
-            abort(400, "The form came from another site.")
-        token = request.form.get("csrf", "")
-        if not hmac.compare_digest(token.encode(), current_session().csrf_token().encode()):
-            abort(400, "The form was not made by this console, or your session ended. Open the page again.")
 
     def add_headers(response: Response) -> Response:
         response.headers.update(
@@ -74,13 +61,42 @@ def secure(app: Flask, settings: Settings, state: State) -> None:
             response.headers["Strict-Transport-Security"] = "max-age=31536000"
         return response
 
-    app.before_request(check_host)
-    app.before_request(check_form)
+    _add_checks(app, settings, behind_proxy=behind_proxy)
     app.after_request(add_headers)
     app.register_error_handler(HTTPException, _error_page)
     app.register_error_handler(DpcausalError, _refusal_page)
     app.register_error_handler(Exception, _failure_page)
     app.jinja_env.globals["csrf_token"] = lambda: current_session().csrf_token()
+
+
+def _add_checks(app: Flask, settings: Settings, *, behind_proxy: bool) -> None:
+    """Refuse requests that people do not make with the pages of this console."""
+
+    def check_host() -> None:
+        if isinstance(request.routing_exception, SecurityError):  # before anything reads the session
+            abort(400, "The console is not known under this address.")
+        if behind_proxy and "X-Forwarded-For" not in request.headers:
+            abort(400, "The proxy before the console must name its client's address, in the header X-Forwarded-For.")
+
+    def read_form() -> None:
+        request.get_data(cache=True)
+        end_deadline()
+
+    app.before_request(check_host)
+    app.before_request(read_form)
+    app.before_request(lambda: _check_form(settings.address))
+
+
+def _check_form(address: str) -> None:
+    """Refuse a form that a page of this session did not hold."""
+    if request.method in {"GET", "HEAD", "OPTIONS"}:
+        return
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != urlsplit(address).netloc:
+        abort(400, "The form came from another site.")
+    token = request.form.get("csrf", "")
+    if not hmac.compare_digest(token.encode(), current_session().csrf_token().encode()):
+        abort(400, "The form was not made by this console, or your session ended. Open the page again.")
 
 
 def current_session() -> Session:

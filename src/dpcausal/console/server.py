@@ -10,6 +10,7 @@ try:
     from gunicorn.app.base import BaseApplication
 
     from dpcausal.console.application import coordinator_console, site_console
+    from dpcausal.deadline_worker import DeadlineWorker
 except ImportError:
     raise MissingExtraError(
         expected="the libraries Flask and gunicorn, which serve the console",
@@ -45,7 +46,8 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
         behind_proxy: Whether a proxy with TLS is before it; without one it listens on this machine only.
 
     Raises:
-        StudyError: If it would be reachable from other machines without a proxy.
+        StudyError: If it would be reachable from other machines without a proxy, or the address in its settings and
+            `behind_proxy` contradict each other.
     """
     host = listen.rpartition(":")[0].strip("[]")
     if not behind_proxy and not is_loopback(host):
@@ -61,12 +63,19 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
             got=settings.address,
             hint='write the address that people open: address = "https://console.hospital.example".',
         )
+    if settings.secure and not behind_proxy:
+        raise StudyError(
+            expected="with an address with https in console.toml, --behind-proxy",
+            got=f"{settings.address} without it",
+            hint="add --behind-proxy: the proxy names each client's address, without which all of them count as one.",
+        )
     make = site_console if kind == "site" else coordinator_console
     app = make(folder, settings, behind_proxy=behind_proxy)
     options = {
         "bind": listen,
         "workers": 1,
-        "threads": 4,
+        "threads": 16,
+        "worker_class": DeadlineWorker,
         "timeout": 120,
         "limit_request_line": 2_000,
         "limit_request_fields": 50,

@@ -7,6 +7,7 @@ from flask import Flask, Request, Response
 from flask.sessions import SessionInterface, SessionMixin
 from werkzeug.datastructures import CallbackDict
 
+from dpcausal.console.settings import Settings
 from dpcausal.console.state import State
 
 
@@ -49,12 +50,13 @@ class StoredSessions(SessionInterface):
 
     Args:
         state: Stores them.
-        secure: Whether people reach the console by TLS.
+        settings: How people reach the console. Its cookie is named after its address, since browsers send cookies to
+            every port of a host.
     """
 
-    def __init__(self, state: State, *, secure: bool) -> None:
-        self._state, self._secure = state, secure
-        self.cookie = "__Host-dpcausal" if secure else "dpcausal"
+    def __init__(self, state: State, settings: Settings) -> None:
+        self._state, self._secure = state, settings.secure
+        self.cookie = settings.cookie
 
     def open_session(self, app: Flask, request: Request) -> Session:  # noqa: ARG002 (as the parent has it)
         """Return the session that the cookie names; a new one where it names none."""

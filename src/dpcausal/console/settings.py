@@ -9,6 +9,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.validation import build, check_format, check_keys, is_number
 
 FILE = "console.toml"
@@ -76,6 +77,11 @@ class Settings:
     def secure(self) -> bool:
         """Whether people reach the console by TLS."""
         return self.address.startswith("https://")
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie of sessions: another one for each console, also on the same host."""
+        return f"{'__Host-' if self.secure else ''}dpcausal-{digest_of_text(self.address)[:12]}"
 
     @classmethod
     def read(cls, folder: Path, listen: str) -> Self:

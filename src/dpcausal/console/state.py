@@ -18,14 +18,23 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS sessions (
     token TEXT PRIMARY KEY, content TEXT NOT NULL, known INTEGER NOT NULL, made REAL NOT NULL, used REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS failures (at REAL NOT NULL, account TEXT NOT NULL, address TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS confirmations (token TEXT PRIMARY KEY, study TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS browsers (token TEXT PRIMARY KEY, account TEXT NOT NULL, made REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS failed_logins (
+    at REAL NOT NULL, account TEXT NOT NULL, address TEXT NOT NULL, browser TEXT NOT NULL
+);
+DROP TABLE IF EXISTS failures;
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, text TEXT NOT NULL, at REAL NOT NULL);
 """
 _ANONYMOUS_SECONDS = 600.0
 _MOST_ANONYMOUS = 1_000
 WINDOW_SECONDS = 900.0
 """Failed logins count for so long."""
-_MOST_FAILURES = {"pair": 5, "address": 20, "account": 50}
+BROWSER_SECONDS = 180 * 86_400.0
+"""A browser in which a person logged in is known for so long."""
+CONFIRMED_SECONDS = 300.0
+"""Whoever confirmed a login may decide about one study for so long."""
+_MOST_FAILURES = {"browser": 5, "pair": 5, "address": 20, "account": 50}
 _MOST_LOGGED_FAILURES = 100
 
 
@@ -105,30 +114,79 @@ class State:
             (now - self._idle, now - self._absolute, now - _ANONYMOUS_SECONDS),
         )
 
-    def is_limited(self, account: str, address: str) -> bool:
-        """Return whether too many logins failed: of this account from this address, from this address, or in all."""
+    def confirm(self, token: str, study: str) -> None:
+        """Record that the person of a session confirmed the login for a decision about a study."""
+        now = self.clock()
         with self._connection() as connection:
-            connection.execute("DELETE FROM failures WHERE at < ?", (self.clock() - WINDOW_SECONDS,))
-            pair, of_address, of_account = connection.execute(
-                "SELECT total(account = :account AND address = :address), total(address = :address), "
-                "total(account = :account) FROM failures",
-                {"account": account, "address": address},
-            ).fetchone()
-        return bool(
-            pair >= _MOST_FAILURES["pair"]
-            or of_address >= _MOST_FAILURES["address"]
-            or of_account >= _MOST_FAILURES["account"]
-        )
+            connection.execute("DELETE FROM confirmations WHERE at < ?", (now - CONFIRMED_SECONDS,))
+            connection.execute("INSERT OR REPLACE INTO confirmations VALUES (?, ?, ?)", (_hashed(token), study, now))
 
-    def count_failure(self, account: str, address: str) -> None:
+    def is_confirmed(self, token: str, study: str) -> bool:
+        """Return whether the person of a session may decide about a study now."""
+        with self._connection() as connection:
+            found = connection.execute(
+                "SELECT 1 FROM confirmations WHERE token = ? AND study = ? AND at >= ?", self._confirmed(token, study)
+            )
+            return found.fetchone() is not None
+
+    def take_confirmation(self, token: str, study: str) -> bool:
+        """Return whether the person of a session may decide about a study now; one of several callers at once may."""
+        with self._connection() as connection:
+            removed = connection.execute(
+                "DELETE FROM confirmations WHERE token = ? AND study = ? AND at >= ?", self._confirmed(token, study)
+            )
+            return removed.rowcount == 1
+
+    def _confirmed(self, token: str, study: str) -> tuple[str, str, float]:
+        return _hashed(token), study, self.clock() - CONFIRMED_SECONDS
+
+    def know_browser(self, account: str, token: str) -> None:
+        """Record that a person logged in with this browser."""
+        now = self.clock()
+        with self._connection() as connection:
+            connection.execute("DELETE FROM browsers WHERE made < ?", (now - BROWSER_SECONDS,))
+            connection.execute("INSERT OR REPLACE INTO browsers VALUES (?, ?, ?)", (_hashed(token), account, now))
+
+    def known_browser(self, account: str, token: str) -> str:
+        """Return what is stored of the token of a browser in which this person logged in before; empty for another."""
+        wanted = (_hashed(token), account, self.clock() - BROWSER_SECONDS)
+        with self._connection() as connection:
+            found = connection.execute(
+                "SELECT token FROM browsers WHERE token = ? AND account = ? AND made >= ?", wanted
+            ).fetchone()
+        return str(found[0]) if found else ""
+
+    def is_limited(self, account: str, address: str, browser: str) -> bool:
+        """Return whether too many logins failed.
+
+        In a browser that the account's owner used before, only failures in this browser count, so that nobody else can
+        lock the owner out. Elsewhere those count of the account from this address, from this address, and of the
+        account, in browsers that are not known.
+        """
+        with self._connection() as connection:
+            connection.execute("DELETE FROM failed_logins WHERE at < ?", (self.clock() - WINDOW_SECONDS,))
+            counts = connection.execute(
+                "SELECT total(browser = :browser), total(account = :account AND address = :address), "
+                "total(address = :address), total(account = :account) FROM failed_logins "
+                "WHERE (browser = '') = (:browser = '')",
+                {"account": account, "address": address, "browser": browser},
+            ).fetchone()
+        if browser:
+            return bool(counts[0] >= _MOST_FAILURES["browser"])
+        limits = (_MOST_FAILURES[what] for what in ("pair", "address", "account"))
+        return any(count >= limit for count, limit in zip(counts[1:], limits, strict=True))
+
+    def count_failure(self, account: str, address: str, browser: str) -> None:
         """Record a failed login."""
         with self._connection() as connection:
-            connection.execute("INSERT INTO failures VALUES (?, ?, ?)", (self.clock(), account, address))
+            connection.execute(
+                "INSERT INTO failed_logins VALUES (?, ?, ?, ?)", (self.clock(), account, address, browser)
+            )
 
     def forget_failures(self, account: str, address: str) -> None:
         """Forget the failed logins of an account from an address, after one that succeeded."""
         with self._connection() as connection:
-            connection.execute("DELETE FROM failures WHERE account = ? AND address = ?", (account, address))
+            connection.execute("DELETE FROM failed_logins WHERE account = ? AND address = ?", (account, address))
 
     def note(self, name: str, text: str) -> None:
         """Store a remark in place of the one before."""

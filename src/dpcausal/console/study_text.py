@@ -4,7 +4,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcausal.plain_text import is_plain_text
+from dpcausal.plain_text import lines_in, visible
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,11 @@ class Line:
 
 def lines_of(text: str) -> tuple[Line, ...]:
     """Return the lines of a study's text, with comments marked."""
-    return tuple(Line(visible(line), "comment" if line.lstrip().startswith("#") else "") for line in text.splitlines())
+    return tuple(Line(visible(line), "comment" if line.lstrip().startswith("#") else "") for line in lines_in(text))
 
 
 def changes(earlier: str, text: str) -> tuple[Line, ...]:
     """Return what changed between two versions of a text; empty where nothing did."""
     kinds: dict[str, Literal["", "added", "removed", "place"]] = {"+": "added", "-": "removed", "@": "place"}
-    compared = difflib.unified_diff(earlier.splitlines(), text.splitlines(), lineterm="", n=2)
+    compared = difflib.unified_diff(lines_in(earlier), lines_in(text), lineterm="", n=2)
     return tuple(Line(visible(line), kinds.get(line[:1], "")) for line in list(compared)[2:])
-
-
-def visible(line: str) -> str:
-    r"""Return a line in which every character can be seen.
-
-    Example:
-        >>> visible("a\u202eb")
-        'a⟨U+202E⟩b'
-    """
-    return "".join(each if each == "\t" or is_plain_text(each) else f"⟨U+{ord(each):04X}⟩" for each in line)

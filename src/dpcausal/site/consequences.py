@@ -10,7 +10,7 @@ from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Guarantee
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Ledger, Spending
-from dpcausal.plain_text import is_plain_text
+from dpcausal.plain_text import lines_in, visible
 from dpcausal.queries import Query
 from dpcausal.release import session_request
 from dpcausal.site.policy import Policy
@@ -91,15 +91,10 @@ def changed_lines(before: str, after: str) -> tuple[str, ...]:
         >>> changed_lines("a = 1\nb = 2", "a = 1\nb = 3  # more")
         ('- b = 2', '+ b = 3  # more')
     """
-    _, _, *found = [*difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)] or ["", ""]
-    lines = [f"{line[0]} {_printable(line[1:])}" for line in found if not line.startswith("@@")]
+    _, _, *found = [*difflib.unified_diff(lines_in(before), lines_in(after), lineterm="", n=0)] or ["", ""]
+    lines = [f"{line[0]} {visible(line[1:])}" for line in found if not line.startswith("@@")]
     more = [f"and {len(lines) - _MOST_CHANGES} more lines"] if len(lines) > _MOST_CHANGES else []
     return (*lines[:_MOST_CHANGES], *more)
-
-
-def _printable(line: str) -> str:
-    """Return a line with every character that acts on a terminal, or is not seen, in its escaped form."""
-    return "".join(each if is_plain_text(each) else ascii(each)[1:-1] for each in line)
 
 
 def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: tuple[Query, Guarantee]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from dpcausal.columns import Unit
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.plain_text import is_plain_text
+from dpcausal.secure_settings import SecureSettings
 from dpcausal.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
 
 FILE = "policy.toml"
@@ -36,8 +37,62 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry")
+_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry", "secure_sums")
 _UNITS = {"MB": 10**6, "GB": 10**9}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureSums:
+    """The secure sums in which a site takes part.
+
+    Attributes:
+        honest: The smallest `honest` of a study.
+        colluding: The number of the listed sites that may collude. In a study, `colluding` must be so large, and larger
+            by one for each site that is not listed.
+        sites: The public keys of the sites that this one knows, by name.
+
+    Example:
+        >>> SecureSums(honest=2, colluding=1, sites={"south": "5a" * 32}).honest
+        2
+    """
+
+    honest: int
+    colluding: int
+    sites: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.sites, Mapping) and all(
+            is_name(site) and is_public_key(key) for site, key in self.sites.items()
+        )
+        if not (listed and _is_count(self.honest, 2) and _is_count(self.colluding, 0)):
+            raise StudyError(
+                expected=f"in {FILE}, [secure_sums] with honest of at least 2, colluding of at least 0, and "
+                "[secure_sums.sites] with names and public keys of 64 digits",
+                got="another value",
+                hint="each site prints its own key with: dpcausal site key FOLDER.",
+            )
+
+    def objections(self, site: str, terms: SecureSettings) -> tuple[str, ...]:
+        """Return what speaks against taking part in a secure sum, in words.
+
+        Args:
+            site: The name of the site whose policy this is.
+            terms: The terms of the study.
+        """
+        others = {name: key for name, key in terms.sites.items() if name != site}
+        replaced = sorted(name for name, key in others.items() if self.sites.get(name, key) != key)
+        unlisted = sorted(name for name in others if name not in self.sites)
+        colluding = self.colluding + len(unlisted)
+        besides = f", {len(unlisted)} of them because it does not list {', '.join(unlisted)}" if unlisted else ""
+        checks = (
+            (not replaced, f"keys that are not those in the policy: {', '.join(replaced)}"),
+            (terms.honest >= self.honest, f"honest is {terms.honest}, the policy requires at least {self.honest}"),
+            (
+                terms.colluding >= colluding,
+                f"colluding is {terms.colluding}, the policy requires at least {colluding}{besides}",
+            ),
+        )
+        return tuple(words for holds, words in checks if not holds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +122,7 @@ class Policy:
         entry: The column by which people enter a growing table, if schedules of looks are to be paid for once: a study
             must declare the same.
         allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
+        secure_sums: The secure sums in which the site takes part, which also need a witness; None for no secure sum.
     """
 
     site: str
@@ -90,6 +146,7 @@ class Policy:
     witness: str = ""
     entry: str = ""
     allow_check: bool = True
+    secure_sums: SecureSums | None = None
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -127,6 +184,14 @@ class Policy:
         found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", self.memory) if isinstance(self.memory, str) else None
         return int(float(found[1]) * _UNITS[found[2]]) if found else None
 
+    def secure_objections(self, terms: SecureSettings) -> tuple[str, ...]:
+        """Return what the policy has against a secure sum, in words."""
+        listed = () if self.site in terms.sites else (f"its table [sites] does not list {self.site}",)
+        if self.secure_sums is None:
+            return (*listed, "secure sums are not allowed: the policy has no table [secure_sums]")
+        unwitnessed = () if self.witness else ("secure sums need a witness of the ledger, and the policy names none",)
+        return (*listed, *unwitnessed, *self.secure_sums.objections(self.site, terms))
+
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read the policy of the site in a folder.
@@ -147,10 +212,11 @@ class Policy:
         try:
             check_keys("policy", document, _NEEDED, _OPTIONAL)
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
+            sums = build("[secure_sums]", SecureSums, document["secure_sums"]) if "secure_sums" in document else None
         except DpcausalError as error:
             raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
         lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "allow_unproved")}
-        return cls(**document | lists | {"unit": unit})
+        return cls(**document | lists | {"unit": unit, "secure_sums": sums})
 
 
 def address_in(folder: Path, address: str) -> str:

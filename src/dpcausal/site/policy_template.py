@@ -68,6 +68,15 @@ delta = 0.0
 # keep = "first"
 # by = "visit"
 
+# Secure sums, in which only a sum over several sites is ever opened. This site takes part only with this table and a
+# witness: in studies with at least so many honest sites, that allow for so many of the listed sites to collude, and for
+# every site that is not listed. Ask each site for its key (dpcausal site key FOLDER), not the coordinator.
+# [secure_sums]
+# honest = 4
+# colluding = 1
+# [secure_sums.sites]
+# south = "..."
+
 # Who may ask, with their public keys.
 [requesters]
 # anna = "..."                               # <- fill in

@@ -48,17 +48,14 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
             f"units enter by {study.schema.entry or 'no column'}, the policy has {policy.entry or 'no column'}",
         ),
         (
-            study.secure_settings is None or policy.site in study.sites,
-            f"its table [sites] does not list {policy.site}",
-        ),
-        (
             not study.requires or study.secure_settings is not None,
             "it requires diagnostics, which need a single table or secure sums",
         ),
         (price.is_within(epsilon=policy.epsilon_per_study), f"epsilon is above {policy.epsilon_per_study:g}"),
         (price.is_within(delta=policy.delta_per_study), f"delta is above {policy.delta_per_study:g}"),
     )
-    return tuple(words for holds, words in checks if not holds)
+    secure = policy.secure_objections(study.secure_settings) if study.secure_settings else ()
+    return (*(words for holds, words in checks if not holds), *secure)
 
 
 @dataclass(frozen=True)
@@ -135,7 +132,7 @@ class Review:
             ("parameters", estimator),
             ("pooling", study.pooling_in_words),
         ]
-        table += table_rows("secure sums", _secure_words(study.secure_settings) if study.secure_settings else ())
+        table += table_rows("secure sums", self._secure_words(study.secure_settings) if study.secure_settings else ())
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         table += table_rows("price", study.price(site).lines)
@@ -153,6 +150,27 @@ class Review:
         table.append(("status", f"{self.status}{needed}"))
         return [(label, text) for label, text in table if text]
 
+    def _secure_words(self, settings: SecureSettings) -> tuple[str, ...]:
+        """Return what a study with secure sums means for a site."""
+        honest, colluding = settings.honest, settings.colluding
+        return (
+            f"the coordinator sees the sum over at least {settings.threshold} sites, and no site's own numbers",
+            f"each site adds a share of the noise: the shares of {honest} honest sites are the whole noise",
+            f"the guarantee holds if at most {colluding} of these sites collude with the coordinator",
+            "a site that reads the result counts as one of them",
+            "with more of them, the units of this site have less noise than the guarantee needs",
+            f"from {settings.exposing} on, they can open this site's own numbers, with 1/{honest} of the noise",
+            "the price is spent when the masked numbers leave, also if the sum is never opened",
+            *(f"{site}: public key {key}, {self._known(site, key)}" for site, key in sorted(settings.sites.items())),
+        )
+
+    def _known(self, site: str, key: str) -> str:
+        """Return what the policy says about a site's key."""
+        listed = self.policy.secure_sums.sites.get(site) if self.policy.secure_sums else None
+        if site == self.policy.site:
+            return "this site"
+        return "as in the policy" if listed == key else "not as in the policy" if listed else "not in the policy"
+
     def _outlook(self) -> list[tuple[str, str]]:
         """Return what would be left and what would leave, what else is waiting, and what changed, as lines."""
         table = []
@@ -169,21 +187,6 @@ class Review:
             words = "its earlier version in the lines below; the digest of that was:"
             table += table_rows("differs from", (words, self.earlier, *self.changes))
         return table
-
-
-def _secure_words(settings: SecureSettings) -> tuple[str, ...]:
-    """Return what a study with secure sums means for a site."""
-    honest, colluding = settings.honest, settings.colluding
-    return (
-        f"the coordinator sees the sum over at least {settings.threshold} sites, and no site's own numbers",
-        f"each site adds a share of the noise: the shares of {honest} honest sites are the whole noise",
-        f"the guarantee holds if at most {colluding} of these sites collude with the coordinator",
-        "a site that reads the result counts as one of them",
-        "with more of them, the units of this site have less noise than the guarantee needs",
-        f"from {settings.exposing} on, they can open this site's own numbers, with 1/{honest} of the noise",
-        "the price is spent when the masked numbers leave, also if the sum is never opened",
-        *(f"{site}: public key {key[:16]}…" for site, key in sorted(settings.sites.items())),
-    )
 
 
 def _described(column: TableColumn) -> str:

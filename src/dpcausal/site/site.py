@@ -97,7 +97,7 @@ class Site:
         try:
             requester, body = self._opened(request)
             asked, planned = _read(body, requester)
-            message = replace(message, study=self.inbox.store(asked.study))
+            message = replace(message, study=self.inbox.store(asked.study, requester))
             self._check(planned, message.study, asked.study)
             ledger = self._confirmed_ledger()
             ledger.study = message.study
@@ -278,7 +278,7 @@ class Site:
     def receive(self, text: str) -> str:
         """Store a study that was brought by hand, and return its digest."""
         Study.from_toml(text)
-        return self.inbox.store(text, by_hand=True)
+        return self.inbox.store(text)
 
     def review(self, digest: str, *, open_table: bool = True) -> Review:
         """Return the review of a study.

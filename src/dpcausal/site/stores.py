@@ -12,6 +12,9 @@ from dpcausal.hash_chain import digest_of_text
 from dpcausal.release import Receipt, receipts_in
 
 _MOST = 1_000
+"""The number of studies of one requester that are stored."""
+_SENT = ".sent"
+"""The folder of the digests of studies that were not brought by hand, in a folder for each requester."""
 _LONGEST = 200_000
 _IS_STUDY = re.compile(r"[0-9a-f]{64}\.toml")
 
@@ -22,16 +25,29 @@ class Inbox:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def store(self, text: str, *, by_hand: bool = False) -> str:
+    def store(self, text: str, requester: str = "") -> str:
         """Store a study until a person decides about it, and return its digest.
 
-        A full inbox takes only studies brought by hand: requesters cannot crowd these out.
+        Of each requester the first 1,000 are stored, so that nobody crowds out the studies of others.
+
+        Args:
+            text: The study.
+            requester: Who sent it; empty for one that was brought by hand, which is always stored.
         """
         digest = digest_of_text(text)
         file = self._folder / f"{digest}.toml"
-        if not file.exists() and (by_hand or (len(text) <= _LONGEST and len(self._files()) < _MOST)):
+        if not file.exists() and (not requester or (len(text) <= _LONGEST and self._counted(requester, digest))):
             _write_once(self._folder, file.name, text)
         return digest
+
+    def _counted(self, requester: str, digest: str) -> bool:
+        """Count a study that a requester sent, and return whether it is one of those that are stored."""
+        sent = self._folder / _SENT / digest_of_text(requester)
+        sent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sum((self._folder / f"{each.name}.toml").exists() for each in sent.iterdir()) >= _MOST:
+            return False
+        (sent / digest).touch(mode=0o600)
+        return True
 
     def digests(self) -> list[str]:
         """Return the digests of all studies, oldest first."""

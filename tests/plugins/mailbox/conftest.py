@@ -26,7 +26,7 @@ ADDRESS = "https://mailbox.example:8443"
 
 @dataclass
 class Desk:
-    """The application, with the keys of anna, who may send requests, and of sites."""
+    """The application, with the keys of anna and ben, who may send requests, and of sites."""
 
     app: FlaskClient
     folder: Path
@@ -51,10 +51,10 @@ class Desk:
         reply = self.app.open(target, method=method, data=body, headers=dict(headers))
         return reply.status_code, reply.get_json()
 
-    def invite(self, site: str, expires: int = 2**40) -> Invitation:
+    def invite(self, site: str, expires: int = 2**40, by: str = "anna", status: int = 200) -> Invitation:
         invitation = Invitation.new(ADDRESS, self.authority, site, expires)
         document = {"site": site, "pass_digest": digest_of_text(invitation.door_pass), "expires": expires}
-        assert self.call("anna", "POST", "/invitations", document) == (200, {})
+        assert self.call(by, "POST", "/invitations", document)[0] == status
         return invitation
 
     def join(self, invitation: Invitation, key: Key | None = None) -> int:
@@ -67,10 +67,10 @@ class Desk:
         for site in sites:
             assert self.join(self.invite(site)) == 200
 
-    def ask(self, study: str, *sites: str) -> Request:
+    def ask(self, study: str, *sites: str, by: str = "anna") -> Request:
         request = Request(study=study, ask="releases")
-        document = {"text": self.key("anna").seal(request.to_json()), "sites": list(sites)}
-        assert self.call("anna", "POST", "/requests", document) == (200, {})
+        document = {"text": self.key(by).seal(request.to_json()), "sites": list(sites)}
+        assert self.call(by, "POST", "/requests", document) == (200, {})
         return request
 
     def message(self, site: str, request: Request) -> str:
@@ -101,9 +101,8 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, authority: str) -> Iter
 
 
 def opened(folder: Path, database: str, authority: str) -> Desk:
-    anna = Key.make("anna", folder / "anna.key")
     store, lines = Store(database, 2), list[str]()
-    store.create({"anna": anna.public})
+    store.create({name: Key.make(name, folder / f"{name}.key").public for name in ("anna", "ben")})
     return Desk(create_app(store, ADDRESS, lines.append).test_client(), folder, authority, lines, database)
 
 

@@ -75,18 +75,6 @@ def test_site_sees_and_answers_only_its_own_deliveries(desk: Desk) -> None:
     assert len(desk.waiting("north")) == 1
 
 
-def test_requester_sees_only_messages_to_its_own_requests(desk: Desk) -> None:
-    desk.joined("north")
-    asked = desk.ask("a study", "north")
-    place = desk.waiting("north")[0]["place"]
-    assert desk.call("north", "POST", "/messages", {"place": place, "text": desk.message("north", asked)})[0] == 200
-    app_store = database.Store(desk.database, 1)
-    app_store.create({"anna": desk.key("anna").public, "ben": desk.key("ben").public})
-    assert desk.call("ben", "GET", f"/messages?request={asked.id}") == (200, {"messages": []})
-    assert desk.call("ben", "POST", "/collected", {"places": [place]})[0] == 200
-    assert len(desk.call("anna", "GET", f"/messages?request={asked.id}")[1]["messages"]) == 1
-
-
 def test_token_joins_once_and_before_it_expires(desk: Desk) -> None:
     invitation = desk.invite("north")
     assert desk.join(invitation) == 200

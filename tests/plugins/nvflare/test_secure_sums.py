@@ -7,10 +7,10 @@ import pytest
 from dpcausal import Coordinator, DifferenceInMeans, Study
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
-from dpcausal.ledger import Ledger
+from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.federation_processes import Federation
-from tests.support.site_folders import approve_study, make_site_folder
+from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
 
 pytestmark = pytest.mark.xdist_group("federation")
 
@@ -21,9 +21,12 @@ def test_secure_sum_over_nvflare_is_opened_and_paid_once(tmp_path: Path) -> None
     schema, anna = standard_schema(), Key.make("anna", tmp_path / "anna.key")
     folders = {name: tmp_path / name for name in SITES}
     keys = {
-        name: make_site_folder(folder, name, synthetic_table(schema, 200, seed), schema, {"anna": anna.public})
+        name: make_site_folder(
+            folder, name, synthetic_table(schema, 200, seed), schema, {"anna": anna.public}, witness="witness.log"
+        )
         for seed, (name, folder) in enumerate(folders.items())
     }
+    allow_secure_sums(folders, colluding=1)
     study = Study(
         name="scores",
         question="Does treatment raise the score?",
@@ -46,5 +49,5 @@ def test_secure_sum_over_nvflare_is_opened_and_paid_once(tmp_path: Path) -> None
     assert effect.n == 600
     assert "secure sums of 3 of 3 sites" in effect.method
     for folder in folders.values():
-        entries = Ledger(f"sqlite:///{folder / 'ledger.db'}").entries()
+        entries = Site(folder).ledger().entries()
         assert [entry.kind for entry in entries].count("debit") == 1

@@ -38,6 +38,8 @@ _HINTS = {
     "busy": "too many calls: it is called again later.",
     "unavailable": "the server's database does not answer: it is called again later.",
     "forbidden": "the invitation has expired or was used: ask the coordinator for another one.",
+    "taken": "another requester of this mailbox invited a site of this name: choose another name.",
+    "not_found": "this requester invited no such site.",
     "too_large": "the text is too large for the mailbox: carry it as a file.",
 }
 

@@ -1,25 +1,17 @@
 """Serve a mailbox with gunicorn over TLS."""
 
-import os
-import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from threading import Timer
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
-from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from dpcausal.deadline_worker import DeadlineWorker
 from dpcausal.errors import TransportError
 from dpcausal.plugins.mailbox.authority import SERVER, last_day, server_context
 from dpcausal.plugins.mailbox.server import create_app, print_line
 from dpcausal.plugins.mailbox.settings import Mailbox
 from dpcausal.plugins.mailbox.store import Store
-
-_SECONDS = 20.0
-"""The longest time from the first byte of a call to its reply. A slower caller is disconnected."""
 
 
 def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
@@ -44,42 +36,6 @@ def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
     Store(mailbox.database_address, 1).create(mailbox.requesters)
     print_line(f"event=start address={mailbox.address} listen={listen} workers={workers} threads={threads}")
     _Gunicorn(mailbox, listen, workers, threads).run()
-
-
-class DeadlineWorker(ThreadWorker):  # type: ignore[misc]
-    """A worker of gunicorn that disconnects a caller that is too slow, and closes connections in its own threads.
-
-    Gunicorn waits without a limit for the rest of a call, and closes connections in the thread that accepts new ones.
-    """
-
-    def handle(self, conn: TConn) -> Any:  # noqa: ANN401 (as the parent has it)
-        """Serve one call."""
-        with _deadline(conn.sock):
-            outcome = super().handle(conn)
-        if outcome is False:
-            with suppress(OSError):
-                conn.close(graceful=True)
-            conn.close = lambda graceful=False: None  # noqa: ARG005 (as the method has it)
-        return outcome
-
-
-@contextmanager
-def _deadline(connection: socket.socket) -> Iterator[None]:
-    """Shut a connection down unless the block ends in time."""
-    # TLS replaces the socket object, and its own cannot be duplicated.
-    with socket.socket(fileno=os.dup(connection.fileno())) as own:
-        timer = Timer(_SECONDS, _shut_down, [own])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-
-def _shut_down(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]

@@ -39,6 +39,7 @@ _STATUSES = {
     "forbidden": 403,
     "no_delivery": 404,
     "not_found": 404,
+    "taken": 409,
     "replayed": 409,
     "no_length": 411,
     "too_large": 413,
@@ -172,7 +173,9 @@ class _Server:
         document = _document(_LONGEST_OTHER, {"site": str, "pass_digest": str, "expires": int})
         if not (is_name(document["site"]) and is_public_key(document["pass_digest"])):
             _refuse("malformed")
-        self._store.invite(document["site"], document["pass_digest"], _whole(document["expires"]))
+        expires = _whole(document["expires"])
+        if not self._store.invite(requester, document["site"], document["pass_digest"], expires):
+            _refuse("taken")
         self._log(f"event=invitation requester={requester} site={document['site']}")
         return {}
 
@@ -180,15 +183,15 @@ class _Server:
         """Refuse a site from now on."""
         requester, _ = self._caller("requester", _LONGEST_OTHER)
         site = _document(_LONGEST_OTHER, {"site": str})["site"]
-        if not is_name(site) or not self._store.revoke(site):
+        if not is_name(site) or not self._store.revoke(requester, site):
             _refuse("not_found")
         self._log(f"event=revocation requester={requester} site={site}")
         return {}
 
     def sites(self) -> dict[str, Any]:
-        """Return what is known about each site."""
-        self._caller("requester")
-        return {"sites": [asdict(each) for each in self._store.sites()]}
+        """Return what is known about each site of a requester."""
+        requester, _ = self._caller("requester")
+        return {"sites": [asdict(each) for each in self._store.sites(requester)]}
 
     def _caller(self, role: Role, longest: int = 0) -> tuple[str, str]:
         """Return the name and public key of whoever signed this call; refuse all others before the body is read."""

@@ -1,5 +1,8 @@
 """The mailbox's database: callers, invitations, requests, and deliveries with their messages.
 
+Requests with their deliveries and messages belong to whoever sent them, invitations and sites to whoever invited them.
+No requester sees or changes what is another's.
+
 Each method is one transaction, so that any number of processes may be killed at any point. Only the database has a
 state; the server has none.
 """
@@ -31,8 +34,10 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    inspect,
     literal,
     make_url,
+    or_,
     select,
     update,
 )
@@ -59,6 +64,7 @@ _CALLERS = Table(
     Column("name", String(64), primary_key=True),
     Column("key", String(64), nullable=False),
     Column("binding", String(64), nullable=False, default=""),
+    Column("inviter", String(64), nullable=False, default=""),
     Column("revoked", Boolean, nullable=False, default=False),
     Column("stamp", BigInteger, nullable=False, default=0),
     Column("busy_until", Float, nullable=False, default=0.0),
@@ -68,6 +74,7 @@ _INVITATIONS = Table(
     "mailbox_invitations",
     _TABLES,
     Column("site", String(64), primary_key=True),
+    Column("inviter", String(64), nullable=False),
     Column("pass_digest", String(64), nullable=False),
     Column("expires", BigInteger, nullable=False),
     Column("used_by", String(64), nullable=False, default=""),
@@ -76,7 +83,7 @@ _REQUESTS = Table(
     "mailbox_requests",
     _TABLES,
     Column("id", String(64), primary_key=True),
-    Column("requester", String(64), nullable=False),
+    Column("requester", String(64), primary_key=True),
     Column("text", Text, nullable=False),
 )
 _DELIVERIES = Table(
@@ -84,6 +91,7 @@ _DELIVERIES = Table(
     _TABLES,
     Column("place", _NUMBER, primary_key=True, autoincrement=True),
     Column("request", String(64), nullable=False, index=True),
+    Column("requester", String(64), nullable=False),
     Column("site", String(64), nullable=False),
     Column("message", Text),
     Column("collected", Boolean, nullable=False, default=False),
@@ -93,6 +101,7 @@ Index(
     "mailbox_open_deliveries",
     _DELIVERIES.c.site,
     _DELIVERIES.c.request,
+    _DELIVERIES.c.requester,
     unique=True,
     postgresql_where=_OPEN,
     sqlite_where=_OPEN,
@@ -109,7 +118,7 @@ class SiteStatus:
         binding: The proof of its key, for the coordinator.
         revoked: Whether it is refused.
         seen: The time of its last call, in seconds since 1970; 0 if there was none.
-        waiting: The number of requests that it has not answered.
+        waiting: The number of the requester's requests that it has not answered.
     """
 
     site: str
@@ -133,15 +142,23 @@ class Store:
         weakref.finalize(self, self._engine.dispose)
 
     def create(self, requesters: Mapping[str, str]) -> None:
-        """Create the tables unless they exist, and set the keys of those who may send requests."""
+        """Create the tables unless they exist, and set the keys of those who may send requests.
+
+        The first of them also owns the sites whose inviter is not among them: one that was removed, or that an earlier
+        version of dpcausal did not record.
+        """
         with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1835100524)")  # two servers start at once
+            _remove_earlier_format(connection)
             _TABLES.create_all(connection)
             everyone = update(_CALLERS).where(_CALLERS.c.role == "requester")
             connection.execute(everyone.values(revoked=True))
             for name, key in requesters.items():
-                self._set_caller(connection, "requester", name, key, "")
+                self._set_caller(connection, "requester", name, {"key": key})
+            for table, sites in ((_CALLERS, _CALLERS.c.role == "site"), (_INVITATIONS, literal(value=True))):
+                abandoned = update(table).where(sites, table.c.inviter.not_in(requesters))
+                connection.execute(abandoned.values(inviter=next(iter(requesters), "")))
 
     def key_of(self, role: Role, name: str) -> str | None:
         """Return the public key of a caller; None if there is none, or if it is revoked."""
@@ -174,12 +191,24 @@ class Store:
         wait = state.busy_until - now - burst / rate
         return ("busy", wait) if wait > 0 else ("replayed", 0.0)
 
-    def invite(self, site: str, pass_digest: str, expires: int) -> None:
-        """Store an invitation in place of an earlier one of the same site."""
-        values = {"pass_digest": pass_digest, "expires": expires, "used_by": ""}
+    def invite(self, inviter: str, site: str, pass_digest: str, expires: int) -> bool:
+        """Store an invitation in place of the inviter's earlier one, and return whether the name is not another's.
+
+        The name of a site is another's if that requester's site joined, also if it was revoked since, or if that
+        requester's invitation is still valid.
+        """
+        values = {"inviter": inviter, "pass_digest": pass_digest, "expires": expires, "used_by": ""}
+        joined = exists().where(_is_caller("site", site), _CALLERS.c.inviter != inviter)
         with self._transaction() as connection:
             command = _insert(connection)(_INVITATIONS).values(site=site, **values)
-            connection.execute(command.on_conflict_do_update(index_elements=["site"], set_=values))
+            free = or_(_INVITATIONS.c.inviter == inviter, _INVITATIONS.c.expires <= time.time())
+            stored = command.on_conflict_do_update(index_elements=["site"], set_=values, where=free)
+            if connection.execute(stored.returning(_INVITATIONS.c.site)).first() is None:
+                return False
+            taken = bool(connection.execute(select(joined)).scalar_one())  # after a join that the command waited for
+            if taken:
+                connection.rollback()
+            return not taken
 
     def join(self, site: str, pass_digest: str, key: str, binding: str) -> bool:
         """Store the key of an invited site, and return whether the invitation was valid.
@@ -190,16 +219,17 @@ class Store:
         fresh = and_(_INVITATIONS.c.used_by == "", _INVITATIONS.c.expires > time.time())
         with self._transaction() as connection:
             if connection.execute(update(_INVITATIONS).where(invitation, fresh).values(used_by=key)).rowcount:
-                self._set_caller(connection, "site", site, key, binding)
+                inviter = connection.execute(select(_INVITATIONS.c.inviter).where(invitation)).scalar_one()
+                self._set_caller(connection, "site", site, {"key": key, "binding": binding, "inviter": inviter})
                 return True
             used_by = connection.execute(select(_INVITATIONS.c.used_by).where(invitation)).scalar_one_or_none()
             return used_by == key
 
-    def revoke(self, site: str) -> bool:
-        """Refuse a site from now on, and return whether there was one."""
+    def revoke(self, inviter: str, site: str) -> bool:
+        """Refuse a site of the inviter from now on, and return whether there was one."""
+        own = and_(_is_caller("site", site), _CALLERS.c.inviter == inviter)
         with self._transaction() as connection:
-            changed = connection.execute(update(_CALLERS).where(_is_caller("site", site)).values(revoked=True))
-            return bool(changed.rowcount)
+            return bool(connection.execute(update(_CALLERS).where(own).values(revoked=True)).rowcount)
 
     def post_request(self, request: str, requester: str, text: str, sites: Sequence[str]) -> None:
         """Store a request and open a delivery for each site, unless the site has an open one."""
@@ -208,14 +238,18 @@ class Store:
             stored = {"id": request, "requester": requester, "text": text}
             connection.execute(new(_REQUESTS).values(stored).on_conflict_do_nothing())
             if sites:
-                lines = [{"request": request, "site": site, "collected": False} for site in sites]
+                delivery = {"request": request, "requester": requester, "collected": False}
+                lines = [delivery | {"site": site} for site in sites]
                 connection.execute(new(_DELIVERIES).values(lines).on_conflict_do_nothing())
 
     def requests_for(self, site: str, after: int) -> list[tuple[int, str]]:
         """Return the places and texts of a site's open deliveries beyond a place, the first of them."""
         wanted = (
             select(_DELIVERIES.c.place, _REQUESTS.c.text)
-            .join(_REQUESTS, _REQUESTS.c.id == _DELIVERIES.c.request)
+            .join(
+                _REQUESTS,
+                and_(_REQUESTS.c.id == _DELIVERIES.c.request, _REQUESTS.c.requester == _DELIVERIES.c.requester),
+            )
             .where(_DELIVERIES.c.site == site, _OPEN, _DELIVERIES.c.place > after)
             .order_by(_DELIVERIES.c.place)
             .limit(_MOST_REQUESTS)
@@ -236,8 +270,8 @@ class Store:
 
     def messages(self, requester: str, request: str) -> list[tuple[int, str, str]]:
         """Return places, sites and texts of the first messages that the requester has not collected."""
-        own = exists().where(_REQUESTS.c.id == request, _REQUESTS.c.requester == requester)
-        waiting = and_(_DELIVERIES.c.request == request, ~_OPEN, _DELIVERIES.c.collected.is_(False), own)
+        own = and_(_DELIVERIES.c.request == request, _DELIVERIES.c.requester == requester)
+        waiting = and_(own, ~_OPEN, _DELIVERIES.c.collected.is_(False))
         size = func.length(_DELIVERIES.c.message)
         with self._transaction() as connection:
             places: list[int] = []
@@ -253,16 +287,16 @@ class Store:
 
     def collect(self, requester: str, places: Sequence[int]) -> None:
         """Forget the texts of messages that their requester has stored."""
-        own = exists().where(_REQUESTS.c.id == _DELIVERIES.c.request, _REQUESTS.c.requester == requester)
-        chosen = update(_DELIVERIES).where(_DELIVERIES.c.place.in_(places), ~_OPEN, own)
+        own = and_(_DELIVERIES.c.place.in_(places), _DELIVERIES.c.requester == requester)
+        chosen = update(_DELIVERIES).where(own, ~_OPEN)
         with self._transaction() as connection:
             connection.execute(chosen.values(collected=True, message=""))
 
-    def sites(self) -> list[SiteStatus]:
-        """Return what is known about each site that joined."""
+    def sites(self, requester: str) -> list[SiteStatus]:
+        """Return what is known about each site that the requester invited and that joined."""
         waiting = (
             select(_DELIVERIES.c.site, func.count().label("number"))
-            .where(_OPEN)
+            .where(_OPEN, _DELIVERIES.c.requester == requester)
             .group_by(_DELIVERIES.c.site)
             .subquery()
         )
@@ -272,15 +306,15 @@ class Store:
                 func.coalesce(waiting.c.number, literal(0)),
             )
             .outerjoin(waiting, waiting.c.site == _CALLERS.c.name)
-            .where(_CALLERS.c.role == "site")
+            .where(_CALLERS.c.role == "site", _CALLERS.c.inviter == requester)
             .order_by(_CALLERS.c.name)
         )
         with self._transaction() as connection:
             return [SiteStatus(*tuple(each)) for each in connection.execute(wanted)]
 
     @staticmethod
-    def _set_caller(connection: Connection, role: Role, name: str, key: str, binding: str) -> None:
-        values = {"key": key, "binding": binding, "revoked": False}
+    def _set_caller(connection: Connection, role: Role, name: str, given: Mapping[str, str]) -> None:
+        values = {**given, "revoked": False}
         if not connection.execute(update(_CALLERS).where(_is_caller(role, name)).values(values)).rowcount:
             connection.execute(insert(_CALLERS).values(role=role, name=name, **values))
 
@@ -291,6 +325,21 @@ class Store:
             if not durable and connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             yield connection
+
+
+def _remove_earlier_format(connection: Connection) -> None:
+    """Bring the tables of version 0.2 into the format of this one.
+
+    Its sites stay. Its requests and messages are dropped: a coordinator sends its requests again, and a site that
+    answered sends the same answer.
+    """
+    found = inspect(connection)
+    if not found.has_table(_CALLERS.name) or "inviter" in {each["name"] for each in found.get_columns(_CALLERS.name)}:
+        return
+    for table in (_CALLERS, _INVITATIONS):
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN inviter VARCHAR(64) NOT NULL DEFAULT ''")
+    for table in (_REQUESTS, _DELIVERIES):
+        table.drop(connection)
 
 
 def _is_caller(role: Role, name: str) -> Any:  # noqa: ANN401 (a condition of SQLAlchemy)

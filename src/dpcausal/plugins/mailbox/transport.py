@@ -100,19 +100,23 @@ def requester_client(folder: Path, requester: str) -> Client:
 
 
 def invite(client: Client, folder: Path, site: str, authority: str, seconds: int) -> Invitation:
-    """Invite a site: store the secret in a folder, announce the invitation to the server, and return it."""
+    """Invite a site: announce the invitation to the server, store its secret in a folder, and return it.
+
+    Raises:
+        CallFailedError: If the server refuses, for instance because the site is another requester's.
+    """
     invitation = Invitation.new(client.address, authority, site, int(time.time()) + seconds)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    file = folder / f"{site}.json"
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
-        json.dump(asdict(invitation), output)
     announced = {
         "site": site,
         "pass_digest": digest_of_text(invitation.door_pass),
         "expires": invitation.expires,
     }
     client.call("POST", "/invitations", announced)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    file = folder / f"{site}.json"
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
+        json.dump(asdict(invitation), output)
     return invitation
 
 

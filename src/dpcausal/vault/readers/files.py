@@ -15,7 +15,7 @@ from dpcausal.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import families_of
-from dpcausal.vault.readers.headers import check_names, check_separator, header_mistakes, header_of
+from dpcausal.vault.readers.headers import check_names, check_separator, has_bare_returns, header_mistakes, header_of
 
 TABLES = (
     "a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis table, a "
@@ -25,6 +25,8 @@ TABLES = (
 """What a vault can open, in words."""
 
 _IN_DUCKDB_FILE = ".duckdb#"
+_SEARCHED = "memory.main,system.main,system.pg_catalog,warehouse.main"
+"""Where names are looked up for a DuckDB file: last in the file, whose views speak of its tables."""
 
 
 def open_files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -51,30 +53,40 @@ def file_families(place: str, connection: duckdb.DuckDBPyConnection) -> Mapping[
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
 
 
-def mistakes_in_headers(place: str) -> list[str]:
-    """Return what is wrong with the first lines of .csv files, in words. Only for whoever may see the table."""
+def mistakes_in_lines(place: str) -> list[str]:
+    """Return what is wrong with the lines of .csv files, in words. Only for whoever may see the table."""
     if _IN_DUCKDB_FILE in place or "://" in place:
         return []
     with _readable(place):
         files = _found(place) if _are_csv(place) else []
-        return list(dict.fromkeys(words for file in files for words in header_mistakes(header_of(file))))
+        headers = (f"header: {words}" for file in files for words in header_mistakes(header_of(file)))
+        broken = (
+            ["lines: carriage returns without quotation marks end records"] if any(map(has_bare_returns, files)) else []
+        )
+        return [*dict.fromkeys(headers), *broken]
 
 
 def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """Open a table of a DuckDB database, which nobody can change meanwhile, or a view, as fixed as what it reads."""
+    """Open a table or view of a DuckDB database, which nobody can change meanwhile.
+
+    Whoever wrote the file is not trusted: its views and macros read nothing outside of it, and no macro of it takes the
+    place of a function of DuckDB.
+    """
     if not path.is_file():
         raise _no_file(str(path))
     parts = name.split(".", 1) if "." in name else ["main", name]
     try:
         file = str(path.absolute()).replace("'", "''")
-        connection.execute(f"ATTACH '{file}' AS warehouse (READ_ONLY)")
-        connection.execute("USE warehouse")  # where the tables are that its views speak of
+        connection.execute(f"ATTACH '{file}' AS warehouse (TYPE duckdb, READ_ONLY)")
+        connection.execute("SET enable_external_access = false")  # for good: DuckDB does not turn it on again
+        connection.execute(f"SET search_path = '{_SEARCHED}'")
         return connection.sql(f"SELECT * FROM warehouse.{'.'.join(map(DUCKDB.column, parts))}")  # noqa: S608 (quoted)
     except duckdb.Error:
         raise TableError(
             expected=f"a table or view {name!r} that can be read in {path.name!r}",
             got="none",
-            hint="check its name, write schema.table if it is not in main, and close what has the file open to write.",
+            hint="check its name, write schema.table if it is not in main, and close what has the file open to write. "
+            "A view that reads other files is not followed: name these files as the table.",
         ) from None
 
 

@@ -15,6 +15,7 @@ from dpcausal.plain_text import is_plain_text
 
 _OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _LONGEST = 200
+_LONGEST_HEADER, _CHUNK = 100_000, 1_000_000
 _NUMBER = rb"[^0-9a-z]*[0-9]+(?:[., '_:/-][0-9]+)*[^0-9a-z]*[a-z%]{0,3}"
 _DATE = rb"[0-9]{1,4}[-./ ](?:[0-9]{1,2}|[a-z]{3,9})[-./ ,]+[0-9]{1,4}(?:[t ].*)?"
 _WORD = rb"true|false|yes|n/?a|n\.a\.|nan|null|none|unknown|male|female"
@@ -31,6 +32,26 @@ def header_of(file: str, separator: str = ",") -> list[str]:
             return [name.strip() for name in next(csv.reader(lines, delimiter=separator), [])]
         except csv.Error:
             return []  # too long to be names
+
+
+def has_bare_returns(file: str) -> bool:
+    """Return whether carriage returns alone, outside of quotation marks, end records of a file whose header ends else.
+
+    Some programs write a cell with such a line break without quotation marks: it becomes two records. Only for whoever
+    may see the file.
+    """
+    with (gzip.open if file.endswith(".gz") else open)(file, "rb") as content:
+        if re.match(rb'(?:[^"\r\n]|"[^"]*")*\r(?!\n)', content.read(_LONGEST_HEADER)):
+            return False
+        content.seek(0)
+        inside = False
+        while chunk := content.read(_CHUNK):
+            chunk += content.read(1) if chunk.endswith(b"\r") else b""  # the line feed that may follow
+            for place, part in enumerate(chunk.split(b'"')):
+                inside = inside if place == 0 else not inside
+                if not inside and re.search(rb"\r(?!\n)", part):
+                    return True
+    return False
 
 
 def check_separator(file: str, declared: Sequence[str]) -> None:

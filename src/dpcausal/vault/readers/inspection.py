@@ -18,7 +18,7 @@ from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import either_comma, literal, text_literals
-from dpcausal.vault.readers.files import mistakes_in_headers
+from dpcausal.vault.readers.files import mistakes_in_lines
 from dpcausal.vault.table import column_families, open_table
 
 _SHOWN = 5
@@ -46,7 +46,7 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
         place: Where the table is, as for a vault.
         schema: What is declared about it.
     """
-    yield from (f"header: {words}" for words in mistakes_in_headers(place))
+    yield from mistakes_in_lines(place)
     engine = _opened(place, schema)
     ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608
     yield f"records: {size:,}"
