@@ -229,7 +229,7 @@ def test_column_given_by_its_name_is_refused_with_its_declaration() -> None:
 )
 def test_arguments_of_other_libraries_are_answered(vault: dpc.Vault, name: str, hint: str) -> None:
     with pytest.raises(GuaranteeError, match=hint):
-        dpc.DifferenceInMeans().estimate(vault, epsilon=1.0, **{name: 1})  # type: ignore[arg-type]
+        dpc.DifferenceInMeans().estimate(vault, epsilon=1.0, **{name: 1})
     assert vault.ledger.spent.epsilon == 0
 
 

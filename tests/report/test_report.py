@@ -392,7 +392,7 @@ def test_report_counts_the_units_that_are_compared(made: Made, study: dpc.Study)
     def units(**changes: Any) -> str:
         report = Report.of(made(**changes), study, date=DAY)
         texts = [dict(part(report, "summary").items)["Comparison"], part(report, "methods").paragraphs[0]]
-        found = {re.findall(r"(?:Among|study of) (.*?) units", text)[0] for text in texts}
+        found = {str(re.findall(r"(?:Among|study of) (.*?) units", text)[0]) for text in texts}
         assert len(found) == 1
         return found.pop()
 
@@ -431,7 +431,7 @@ def test_after_adjustment_needs_a_balance_that_passes(
     effect = estimator.estimate(vault, epsilon=1.0)
     balance = dpc.Balance(["age", "race"], weighted_by=["age", "race"]).estimate(vault, epsilon=1.0)
     for passes, words in ((True, ", after adjustment ("), (None, "was not shown"), (False, "was not shown")):
-        monkeypatch.setattr(BalanceTable, "passes", property(lambda _, passes=passes: passes))
+        monkeypatch.setattr(BalanceTable, "passes", passes)
         assert words in Report.of(effect, study, date=DAY, diagnoses=[balance]).verdict.text
     before = dpc.Balance(["age", "race"]).estimate(vault, epsilon=1.0)
     assert "balance was not checked" in Report.of(effect, study, date=DAY, diagnoses=[before]).verdict.text

@@ -107,13 +107,17 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
             return result
         by = getattr(self, "by", None)
         names = getattr(self, "covariates", ()) if not by else [cut.name for cut in cuts_of(by)]
-        if result.compared is None:
-            compared, noise_sd = _compared(result, source, recording.releases)
-            result = replace(result, compared=compared, compared_sd=noise_sd)
+        counted = (result.compared, result.compared_sd)
+        compared, noise_sd = _compared(result, source, recording.releases) if counted[0] is None else counted
         unused = [column.name for column in source.schema.covariates if names and column.name not in names_in(self)]
         notes = (f"declared, but not adjusted for: {', '.join(unused)}",) if unused else ()
-        assumptions = (*result.assumptions, *source.schema.covariate_handling(names))
-        return replace(result, assumptions=assumptions, notes=tuple(dict.fromkeys((*result.notes, *notes))))
+        return replace(
+            result,
+            compared=compared,
+            compared_sd=noise_sd,
+            assumptions=(*result.assumptions, *source.schema.covariate_handling(names)),
+            notes=tuple(dict.fromkeys((*result.notes, *notes))),
+        )
 
     return handled
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Indicator
+from dpcausal.columns import Binary, Category, Indicator, Unit
 from dpcausal.errors import TableError
 from dpcausal.real import Real
-from dpcausal.schema import Schema, Unit
+from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
