@@ -65,17 +65,19 @@ _COVARIATES = (Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("s
 
 
 def schemas(protects: Protects) -> tuple[Schema, ...]:
-    """Return the schemas for which constants are exported: units may leave the comparison or not, two arms or three."""
-    treatments = (
-        Treatment("treat"),
-        Treatment("treat", undeclared=0),
-        Treatment("treat", arms=("none", "low", "high"), compare="high"),
+    """Return the schemas for which constants are exported.
+
+    Units may leave the comparison or not, by their arm or for the lack of an outcome; there are two arms or three.
+    """
+    two, three = Treatment("treat", undeclared=0), Treatment("treat", arms=("none", "low", "high"), compare="high")
+    score = Real("score", 0, 10, missing=5)
+    chosen = (
+        (Treatment("treat"), score, _COVARIATES),
+        (two, score, _COVARIATES[:2]),
+        (three, score, (*_COVARIATES, Real("height", 1, 2))),
+        (two, Real("score", 0, 10), _COVARIATES),
     )
-    chosen = (_COVARIATES, _COVARIATES[:2], (*_COVARIATES, Real("height", 1, 2)))
-    return tuple(
-        Schema(treatment=treatment, outcome=Real("score", 0, 10), covariates=list(covariates), protects=protects)
-        for treatment, covariates in zip(treatments, chosen, strict=True)
-    )
+    return tuple(Schema(*declared, protects=protects) for declared in chosen)
 
 
 def _cells_of(query: Any, schema: Schema, protects: Protects) -> list[int]:  # noqa: ANN401
@@ -179,8 +181,9 @@ def constants() -> str:
 
 def _lines(query: type[Query], parameters: Callable[[Any, Schema, Protects], list[int]]) -> list[str]:
     found = []
-    for protects in get_args(Protects):
-        for schema in schemas(protects):
+    for declared in get_args(Protects):
+        for schema in schemas(declared):
+            protects = schema.bounded_as(declared)
             for example in query.examples(schema):
                 for norm in get_args(Norm):
                     given = example.sensitivity(schema, protects, norm)

@@ -43,7 +43,7 @@ DATABASE = connect(threads=1)
 def schema_for(protects: Protects, **more: object) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", arms=ARMS[:3], compare="high", **more),  # type: ignore[arg-type]
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0),
         covariates=[dpc.Binary("s")],
         protects=protects,
     )

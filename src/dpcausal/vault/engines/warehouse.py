@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +12,7 @@ import numpy as np
 from dpcausal.columns import Indicator
 from dpcausal.real import Real
 from dpcausal.treatment import table_column
-from dpcausal.vault.coercion import Family, coerced, column_names
+from dpcausal.vault.coercion import Family, coerced, column_names, columns_behind
 from dpcausal.vault.engines import OUTSIDE, place_expression
 from dpcausal.vault.engines.expressions import IBIS, selected, stages, values
 
@@ -83,10 +83,11 @@ class WarehouseEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        outside = self._schema.treatment.units_may_be_outside and not whole
+        outside = self._schema.units_may_be_outside and not whole
         used = set(column_names(self._schema)) & set(re.findall(r"\w+", " ".join((*cells, *sums))))
         used |= {"treatment"} if outside or not used else set()
-        if self._schema.unit is not None or not used <= self._here:
+        behind = columns_behind(self._schema, used)
+        if self._schema.unit is not None or not behind <= self._here:
             return self._streamed.aggregate(cells, sums, whole=whole)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         for line in self._warehouse.run(self._steps(used, outside, cells, sums)):
@@ -131,7 +132,7 @@ class WarehouseEngine:
             for columns in group:
                 table = selected(table, columns)
             # Of numbers the first step is only another name, and is left in one with the next ones.
-            if group is rest or self._has_text(used):
+            if group is rest or self._has_text(columns_behind(self._schema, used)):
                 steps.append(table)
                 table = self._named(table, len(steps) - 1)
         rows = table.filter(table["treatment"] < OUTSIDE) if outside else table
@@ -145,7 +146,7 @@ class WarehouseEngine:
         whole = rows.aggregate(**added)
         return [*steps, whole.select(place=place, **{name: whole[name] for name in added})]
 
-    def _has_text(self, used: set[str]) -> bool:
+    def _has_text(self, used: Collection[str]) -> bool:
         columns = dict(zip(column_names(self._schema), (*self._schema.columns, self._schema.treatment), strict=True))
         return any(self._families[table_column(columns[name])] == "text" for name in used)
 
