@@ -182,7 +182,7 @@ def schema_of(columns: Columns, protects: Protects) -> dpc.Schema:
     ]
     return dpc.Schema(
         treatment=dpc.Treatment("arm", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0),
         covariates=covariates,
         protects=protects,
     )

@@ -59,7 +59,7 @@ class SeededSource:
     def arm_sizes(self) -> tuple[int, int] | None:
         """The number of units in each arm where arms are public."""
         treated = int(self.arms.sum())
-        return None if self.schema.protects == "record" else (self.n - treated, treated)
+        return (self.n - treated, treated) if self.schema.sizes_are_public else None
 
     def ticks(self, name: str) -> Ints:
         """Return a column as the door gives it: ticks from the middle of its range, or the places of listed values."""
@@ -181,32 +181,34 @@ class Design:
     covariates: tuple[dpc.Real | dpc.Binary | dpc.Category, ...]
 
 
-_SEEN = (dpc.Real("before", 0, 1), dpc.Real("earlier", 0, 1))
+_SEEN = (dpc.Real("before", 0, 1, missing=0), dpc.Real("earlier", 0, 1, missing=0))
 
 DESIGNS = {
-    "complier effect": Design(compliance, dpc.ComplierEffect("took"), 0.15, dpc.Real("y", 0, 1), (dpc.Binary("took"),)),
+    "complier effect": Design(
+        compliance, dpc.ComplierEffect("took"), 0.15, dpc.Real("y", 0, 1, missing=0), (dpc.Binary("took", missing=0),)
+    ),
     "complier effect, binary outcome": Design(
         lambda generator, n: compliance(generator, n, binary=True),
         dpc.ComplierEffect("took"),
         0.15,
-        dpc.Binary("y"),
-        (dpc.Binary("took"),),
+        dpc.Binary("y", missing=0),
+        (dpc.Binary("took", missing=0),),
     ),
     "change of each unit": Design(
-        changes, dpc.DifferenceInDifferences(before="before"), 0.04, dpc.Real("y", 0, 1), _SEEN
+        changes, dpc.DifferenceInDifferences(before="before"), 0.04, dpc.Real("y", 0, 1, missing=0), _SEEN
     ),
     "change within 0.4, with a placebo": Design(
         changes,
         dpc.DifferenceInDifferences(before="before", earlier="earlier", change=(-0.4, 0.4)),
         0.04,
-        dpc.Real("y", 0, 1),
+        dpc.Real("y", 0, 1, missing=0),
         _SEEN,
     ),
     "units seen once": Design(
         waves,
         dpc.DifferenceInDifferences(period="wave"),
         0.04,
-        dpc.Real("y", 0, 1),
+        dpc.Real("y", 0, 1, missing=0),
         (dpc.Category("wave", [0, 1, 2]),),
     ),
 }

@@ -39,10 +39,10 @@ from dpcausal.schema import Protects
 RESULTS = Path(__file__).parent / "results" / "experiments.json"
 POPULATION, SHARES = 1_000_000, (0.6, 0.4)
 METRICS = [
-    dpc.Metric(dpc.Real("revenue", 0, 100)),
-    dpc.Metric(dpc.Real("revenue", 0, 100), covariate=dpc.Real("before", 0, 100), name="revenue, CUPED"),
-    dpc.Metric(dpc.Binary("bought")),
-    dpc.Metric(dpc.Real("clicks", 0, 20), denominator=dpc.Real("views", 0, 60)),
+    dpc.Metric(dpc.Real("revenue", 0, 100, missing=0)),
+    dpc.Metric(dpc.Real("revenue", 0, 100, missing=0), covariate=dpc.Real("before", 0, 100), name="revenue, CUPED"),
+    dpc.Metric(dpc.Binary("bought", missing=0)),
+    dpc.Metric(dpc.Real("clicks", 0, 20, missing=0), denominator=dpc.Real("views", 0, 60, missing=0)),
 ]
 Columns = dict[str, NDArray[Any]]
 
@@ -286,7 +286,7 @@ def _parts(file: str, ledger_file: str, metrics: int, delta: float) -> dict[str,
     made: dict[str, Any] = {}
 
     def open_vault() -> None:
-        columns = [dpc.Metric(dpc.Real(f"m{at}", 0, 100)) for at in range(metrics)]
+        columns = [dpc.Metric(dpc.Real(f"m{at}", 0, 100, missing=0)) for at in range(metrics)]
         made["asked"] = asked = dpc.Experiment(
             name="cost", treatment=dpc.Treatment("arm"), metrics=columns, epsilon=1.0, delta=delta
         )

@@ -126,7 +126,7 @@ class Simulated:
 def _schema(arms: int, protects: Protects, *, binary: bool, levels: int) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("arm", arms=tuple(range(arms)), compare=1),
-        outcome=dpc.Binary("y") if binary else dpc.Real("y", 0, 1),
+        outcome=dpc.Binary("y", missing=0) if binary else dpc.Real("y", 0, 1, missing=0),
         covariates=[dpc.Category("level", list(range(levels)))],
         protects=protects,
     )

@@ -116,8 +116,8 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     columns, true = trial(generator, cell), truth(cell)
     schema = dpc.Schema(
         treatment=dpc.Treatment("arm", undeclared=0),
-        outcome=dpc.Real("years", 0, HORIZON),
-        covariates=[dpc.Binary("died")],
+        outcome=dpc.Real("years", 0, HORIZON, missing=0),
+        covariates=[dpc.Binary("died", missing=0)],
         protects=cell.protects,
     )
     source = Unmetered(Counted(columns, cell.intervals), schema)  # type: ignore[arg-type]

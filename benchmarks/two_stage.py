@@ -68,8 +68,8 @@ def simulate(cell: Cell, seed: tuple[int, int]) -> dict[str, float]:
     columns = table(generator, cell.n, cell.assigned)
     schema = dpc.Schema(
         treatment=dpc.Treatment("arm", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
-        covariates=[dpc.Binary("took"), dpc.Real("age", -1, 1), dpc.Binary("smoker")],
+        outcome=dpc.Real("y", 0, 1, missing=0),
+        covariates=[dpc.Binary("took", missing=0), dpc.Real("age", -1, 1), dpc.Binary("smoker")],
         protects=cell.protects,
     )
     source = SeededSource(schema, columns, generator)

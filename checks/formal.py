@@ -133,8 +133,9 @@ def constants() -> str:
 
 def _lines(name: str, setting: Setting) -> Iterator[str]:
     """Yield the weights and the bound that the code has for each case of a query."""
-    for case, protects, norm in itertools.product(cases(name, setting), PROTECTS, NORMS):
-        given = case.query.sensitivity(setting.schema(protects), protects, norm)
+    for case, declared, norm in itertools.product(cases(name, setting), PROTECTS, NORMS):
+        protects = setting.bounded_as(declared)
+        given = case.query.sensitivity(setting.schema(declared), protects, norm)
         numbers = "; ".join(map(str, case.numbers(setting, protects)))
         leaves = str(setting.leaves(protects)).lower()
         yield (

@@ -54,20 +54,27 @@ class Setting:
         covariates: Its covariates.
         arms: How many arms are declared.
         outside: Whether a unit can be in neither of the two arms that are compared.
+        lacks: Whether a unit without an outcome is outside the comparison.
     """
 
     treatment: Treatment
     covariates: tuple[Column, ...]
     arms: int
     outside: bool
+    lacks: bool = False
 
     def schema(self, protects: Protects) -> Schema:
         """Return the schema with what is protected."""
-        return Schema(self.treatment, Real("score", 0, 10), self.covariates, protects=protects)
+        outcome = Real("score", 0, 10, missing=None if self.lacks else 5)
+        return Schema(self.treatment, outcome, self.covariates, protects=protects)
+
+    def bounded_as(self, protects: Protects) -> Protects:
+        """Return whose bounds hold: a unit that can leave by its outcome is bounded as if its whole record changed."""
+        return "record" if self.lacks else protects
 
     def leaves(self, protects: Protects) -> bool:
-        """Return whether one unit's change may take it out of the comparison: where its arm is private."""
-        return protects == "record" and self.outside
+        """Return whether one unit's change may take it out of the comparison: by a private arm, or by its outcome."""
+        return protects == "record" and (self.outside or self.lacks)
 
 
 SETTINGS = (
@@ -79,6 +86,7 @@ SETTINGS = (
         arms=3,
         outside=True,
     ),
+    Setting(Treatment("treat", undeclared=0), _COVARIATES, arms=2, outside=False, lacks=True),
 )
 
 

@@ -11,12 +11,18 @@ Open Scope R_scope.
 
 Definition outcomes_below_sensitivity (n : norm) : sensitivity Datatypes.unit := Sensitivity n [(tt, 1%Q)] 1%Q.
 
-Theorem outcomes_below threshold n :
-  bounded (fun _ _ => True) (answer (fun (z : Z) (_ : Datatypes.unit) => if (z <? threshold)%Z then 1%Z else 0%Z))
+(** A unit in no declared arm or without an outcome has no [Z], and is on neither side. *)
+Definition on_side (at_least : bool) (threshold : Z) (u : option Z) : bool :=
+  match u with Some z => xorb at_least (z <? threshold)%Z | None => false end.
+
+Theorem outcomes_below at_least threshold n :
+  bounded (fun _ _ => True)
+    (answer (fun u (_ : Datatypes.unit) => if on_side at_least threshold u then 1%Z else 0%Z))
     (outcomes_below_sensitivity n).
 Proof.
   apply bounded_by_units. intros u v _. unfold within. cbn [in_norm coordinates bound outcomes_below_sensitivity moved].
-  destruct n; cbn [most]; open_cost; destruct (u <? threshold)%Z, (v <? threshold)%Z; constants; lra.
+  destruct n; cbn [most]; open_cost; destruct (on_side at_least threshold u), (on_side at_least threshold v);
+    constants; lra.
 Qed.
 
 (** ** Counts of units *)

@@ -121,8 +121,8 @@ def test_effect_explains_the_ratio_of_its_errors(effect: dpc.Effect) -> None:
 def test_effect_states_how_missing_values_count(effect: dpc.Effect) -> None:
     assert "a missing or undeclared arm counted as usual care" in effect.assumptions
     assert (
-        "a missing outcome, or one that is no number, counted as 5; numbers in text were read as in 1,234.5 or 1234,5"
-        in effect.assumptions
+        "outside the comparison: units whose outcome is missing or no number; "
+        "numbers in text were read as in 1,234.5 or 1234,5" in effect.assumptions
     )
     assert "outcomes lie within 0 and 10; values beyond were moved to the bound" in effect.assumptions
     assert "training: " in str(effect)

@@ -160,7 +160,7 @@ def test_missing_values_count_as_declared() -> None:
         (lambda: dpc.Real("age"), r"Real\('age', low=0, high=100\)"),
         (lambda: dpc.Real("age", low=16), r"Real\('age', low=0, high=100\)"),
         (lambda: dpc.Real("age", 16, 16), "two numbers that are apart"),
-        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "counts as the first of the two"),  # type: ignore[arg-type]
+        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "any other value is missing"),  # type: ignore[arg-type]
     ],
 )
 def test_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> None:
@@ -178,13 +178,23 @@ def test_misspelt_name_is_suggested() -> None:
 
 def test_data_handling_says_what_counts_as_what() -> None:
     arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
-    missing = "a missing outcome, or one that is no number, counted as 30,000"
-    assert dpc.Schema(treatment=arm, outcome=number).data_handling[:2] == (
-        "outside the comparison: units whose arm is missing or not declared",
-        f"{missing}; numbers in text were read as in 1,234.5 or 1234,5",
+    missing = {
+        None: "outside the comparison: units whose outcome is missing or no number",
+        0.0: "a missing outcome, or one that is no number, counted as 0",
+    }
+    for value, words in missing.items():
+        assert dpc.Schema(treatment=arm, outcome=replace(number, missing=value)).data_handling[:2] == (
+            "outside the comparison: units whose arm is missing or not declared",
+            f"{words}; numbers in text were read as in 1,234.5 or 1234,5",
+        )
+    before = dpc.Schema(arm, answer, [dpc.Real("before", 0, 1)], required=["before"])
+    assert before.data_handling[1:] == (
+        "outside the comparison: units whose outcome is missing or unknown",
+        "outside the comparison: units without before",
     )
+    assert before.covariate_handling(["before"]) == ()
     kept = dpc.Treatment("arm", arms=("a", "b", "c"), reference="b", compare="c", undeclared="b")
-    assert dpc.Schema(treatment=kept, outcome=answer).data_handling == (
+    assert dpc.Schema(treatment=kept, outcome=replace(answer, missing="no")).data_handling == (
         "outside the comparison: arm=a; a missing or undeclared arm counted as arm=b",
         "a missing or unknown outcome counted as no",
     )
@@ -207,6 +217,8 @@ def test_data_handling_says_what_counts_as_what() -> None:
         lambda: dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), dpc.Real("x", 0, 1)),  # type: ignore[arg-type]
         lambda: dpc.Schema.from_toml("schema.toml"),
         lambda: dpc.Real("age", 16, 60, missing=99),
+        lambda: dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), [dpc.Real("x", 0, 1, missing=0)], required=["x"]),
+        lambda: dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), required=["y"]),
         lambda: dpc.Real("", 16, 60),
         lambda: dpc.Real("a\0b", 16, 60),
         lambda: dpc.Binary("t", values=(0, 0)),

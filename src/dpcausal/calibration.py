@@ -14,7 +14,7 @@ from opendp.mod import enable_features
 
 from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
-from dpcausal.queries import Query, Sensitivity
+from dpcausal.queries import Query, Sensitivity, seen_by
 from dpcausal.schema import Schema
 
 # OpenDP's name for all constructors whose proofs have not passed its last vetting stage; there is no other kind.
@@ -61,12 +61,14 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
     Example:
         >>> from dpcausal import Guarantee, Real, Schema, Treatment
         >>> from dpcausal.queries import ArmTotals
-        >>> trial = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), protects="record_within_arm")
+        >>> trial = Schema(Treatment("t"), Real("y", 0, 1, missing=0), protects="record_within_arm")
         >>> noise = calibrate(ArmTotals(), trial, Guarantee(epsilon=2.0, protects="record_within_arm"))
         >>> [scale * at.tick for scale, at in zip(noise.scales, noise.sensitivity.coordinates)]  # (1 - 0) / 2
         [0.5, 0.5]
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
+    schema = seen_by(query, schema)
+    protects = schema.bounded_as(guarantee.protects)
     wrong = {"laplace": delta > 0, "either": False}.get(query.noise, delta == 0)
     if wrong:
         raise QueryError(
@@ -75,15 +77,15 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
             hint="it is made for that kind of guarantee only.",
         )
     if query.noise == "influence":
-        sensitivity = query.sensitivity(schema, guarantee.protects, "l2")
+        sensitivity = query.sensitivity(schema, protects, "l2")
         event = Event(family="heuristic", epsilon=epsilon, delta=delta, mu=0.0)
         return Noise(sensitivity, (None,) * len(sensitivity.coordinates), event)
     if delta == 0 or query.noise == "smooth":
-        sensitivity = query.sensitivity(schema, guarantee.protects, "l1")
+        sensitivity = query.sensitivity(schema, protects, "l1")
         size = 1 / exact(epsilon)
         event = Event(family="smooth" if delta else "laplace", epsilon=epsilon, delta=delta, mu=0.0)
     else:
-        sensitivity = query.sensitivity(schema, guarantee.protects, "l2")
+        sensitivity = query.sensitivity(schema, protects, "l2")
         size = Fraction(gaussian_sd(epsilon, delta))
         event = Event(family="gaussian", epsilon=epsilon, delta=delta, mu=float_above(1 / size))
     return Noise(sensitivity, _scales(sensitivity, size), event)

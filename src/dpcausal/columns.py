@@ -57,15 +57,16 @@ def check_values(name: str, values: Sequence[Value]) -> None:
 class Binary:
     """One of two public values: a yes-or-no outcome or covariate.
 
-    Any other value counts as `missing`, which is the first of the two unless declared. In a column of text, capitals
-    and surrounding blanks are ignored, and yes, no, true, false, y, n, t and f stand for 1 and 0 where these are the
-    values.
+    Any other value is missing: a unit without an outcome is outside the comparison, and a missing covariate counts as
+    the first of the two, unless `missing` is declared. In a column of text, capitals and surrounding blanks are
+    ignored, and yes, no, true, false, y, n, t and f stand for 1 and 0 where these are the values.
 
     Attributes:
         name: The column in the table.
         values: How the two values are written in the table.
         labels: What to call them in results; the values themselves if left out.
-        missing: What an absent or unknown value counts as.
+        missing: What an absent or unknown value counts as. Of an outcome, every unit without one gets this value, which
+            is rarely true: left out, such units are outside the comparison.
         aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
         strict: Whether texts that differ in capitals or blanks are different values.
 
@@ -93,7 +94,7 @@ class Binary:
             raise SchemaError(
                 expected=f"two values, and two different labels if any, for column {self.name!r}",
                 got=f"values={self.values!r}, labels={self.labels!r}",
-                hint="any other value counts as the first of the two; a covariate with more values is a Category.",
+                hint="any other value is missing; a covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
         object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -28,13 +28,15 @@ class Real:
     """A number between two public bounds.
 
     Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
-    read as declared counts as `missing`, which is the midpoint of the bounds unless declared.
+    read as declared is missing: a unit without an outcome is outside the comparison, and a missing covariate counts as
+    the midpoint of the bounds, unless `missing` is declared.
 
     Attributes:
         name: The column in the table.
         low: A public lower bound: from a codebook or the literature, never from the table.
         high: A public upper bound.
-        missing: What an absent value counts as.
+        missing: What an absent value counts as. Of an outcome, every unit without one gets this value, which is rarely
+            true: left out, such units are outside the comparison.
         decimal: The decimal sign of numbers in text, "." or ",". With neither this nor `thousands`, a comma stands
             between thousands where groups of three digits follow it, as in `1,234` and `1,234.5`, and is the decimal
             sign in any other number, as in `1,5` and `1.234,5`.
@@ -81,7 +83,7 @@ class Real:
             raise SchemaError(
                 expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
                 got=repr(self.missing),
-                hint="an absent value must count as something in range, or leave it out for the midpoint.",
+                hint="an absent value must count as something in range; or leave missing out.",
             )
         strip = (self.strip,) if isinstance(self.strip, str) else tuple(self.strip)
         object.__setattr__(self, "strip", strip)
@@ -102,8 +104,13 @@ class Real:
 
     @property
     def missing_value(self) -> float:
-        """What an absent value counts as."""
+        """What an absent value counts as, where its unit is in the comparison at all."""
         return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
+
+    def narrowed(self, low: float, high: float) -> "Real":
+        """Return the number between other bounds; a declared value for a missing one counts as the bound if beyond."""
+        missing = None if self.missing is None else min(max(self.missing, low), high)
+        return replace(self, low=low, high=high, missing=missing)
 
     @property
     def formats(self) -> tuple[str, ...]:

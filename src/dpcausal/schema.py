@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import tomli_w
 
-from dpcausal.cells import Value
 from dpcausal.columns import (
     Binary,
     Category,
@@ -21,6 +20,7 @@ from dpcausal.columns import (
     declared_dict,
     indicator_of,
 )
+from dpcausal.data_handling import covariate_handling, data_handling
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
 from dpcausal.text import html_table, table_rows
@@ -61,6 +61,8 @@ class Schema:
             must be the same in all of its records and in every version of the table: only by this column may a schedule
             of looks be paid for once. Declared once for a data set: its ledger remembers it. Left out where there are
             no schedules.
+        required: Covariates without which a unit is outside the comparison, as one without an outcome is unless the
+            outcome declares `missing`.
 
     Example:
         >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
@@ -74,6 +76,7 @@ class Schema:
     unit: Unit | None = None
     protects: Protects = "record"
     entry: str | None = None
+    required: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.covariates, Sequence):
@@ -110,6 +113,7 @@ class Schema:
             )
         self._check_unit([table_column(column) for column in self.columns])
         self._check_entry()
+        self._check_required()
 
     def _add_indicators(self) -> None:
         """Declare whether a number is missing, right after the number."""
@@ -117,7 +121,7 @@ class Schema:
             raise SchemaError(
                 expected="an indicator for covariates only",
                 got=f"indicator=True for the outcome {self.outcome.name!r}",
-                hint="leave it out: a missing outcome counts as its declared missing value.",
+                hint="leave it out: a unit without an outcome is outside the comparison.",
             )
         covariates: list[Column] = []
         for column in (column for column in self.covariates if not isinstance(column, Indicator)):
@@ -125,6 +129,24 @@ class Schema:
             if isinstance(column, Real) and column.indicator:
                 covariates.append(indicator_of(column))
         object.__setattr__(self, "covariates", tuple(covariates))
+
+    def _check_required(self) -> None:
+        """Raise unless covariates that are required can be missing: none declares what counts in place of a value."""
+        names = (self.required,) if isinstance(self.required, str) else tuple(dict.fromkeys(self.required))
+        object.__setattr__(self, "required", names)
+        can_be = [column.name for column in self.covariates if self._can_be_missing(column)]
+        wrong = [name for name in names if name not in can_be]
+        if wrong:
+            raise SchemaError(
+                expected=f"required covariates out of those without a declared missing value: {', '.join(can_be)}",
+                got=", ".join(map(repr, wrong)),
+                hint="name covariates of the schema, and leave missing out of a column that is required.",
+            )
+
+    def _can_be_missing(self, column: Column) -> bool:
+        """Return whether a column can lack a value: nothing is declared in its place, and it is no total."""
+        total = self.unit is not None and column.name in self.unit.added
+        return column.missing is None and not total and not isinstance(column, Indicator)
 
     def _check_unit(self, names: list[str]) -> None:
         """Raise where a protected value decides whose a record is or, with public arms, which record counts."""
@@ -204,7 +226,7 @@ class Schema:
     def narrowed(self, low: float, high: float) -> Self:
         """Return the schema with narrower public bounds of the outcome; outcomes beyond count as the bound.
 
-        A missing outcome counts as before, or as the bound where that is beyond.
+        A declared value for a missing outcome counts as before, or as the bound where that is beyond.
 
         Example:
             >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("cost", 0, 200_000))
@@ -219,36 +241,12 @@ class Schema:
                 got=f"outcome {outcome.name!r} and bounds {low!r} to {high!r}",
                 hint="bounds can be made narrower, not wider; a binary outcome has the narrowest already.",
             )
-        missing = min(max(outcome.missing_value, low), high)
-        return replace(self, outcome=replace(outcome, low=low, high=high, missing=missing))
+        return replace(self, outcome=outcome.narrowed(low, high))
 
     @property
     def data_handling(self) -> tuple[str, ...]:
         """How the treatment and the outcome were read, in words: what every effect rests on."""
-        rules = (f"outcomes were read as {self.outcome.rules}",) if self.outcome.rules else ()
-        if isinstance(self.outcome, Binary) and self.unit and self.outcome.name in self.unit.sum:
-            yes = self.outcome.labels_or_values[1]
-            return self._arms_read, f"the outcome is {yes} where any record of a {self.unit.name} says so", *rules
-        if isinstance(self.outcome, Binary):
-            return self._arms_read, f"a missing or unknown outcome counted as {self.outcome.missing_value}", *rules
-        low, high = self.outcome_bounds
-        if self.unit and self.outcome.name in self.unit.added:
-            each = "records" if self.outcome.name in self.unit.sum else "records where it is not empty"
-            if self.outcome.name in self.unit.sum and not rules:
-                rules = (f"numbers in text were read as in {self.outcome.example}",)
-            return (
-                self._arms_read,
-                f"the outcome is a total over the {each} of each {self.unit.name}; what is missing adds nothing",
-                f"totals lie within {low:,g} and {high:,g}; totals beyond were moved to the bound",
-                *rules,
-            )
-        missing = f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}"
-        return (
-            self._arms_read,
-            missing if rules else f"{missing}; numbers in text were read as in {self.outcome.example}",
-            f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
-            *rules,
-        )
+        return data_handling(self.treatment, self.outcome, self.unit, self.required_columns)
 
     def covariate_handling(self, names: Collection[str]) -> tuple[str, ...]:
         """Return as what missing cells of these covariates count, in words; nothing without covariates.
@@ -259,30 +257,47 @@ class Schema:
             >>> schema.covariate_handling(["age", "age is missing", "smoker"])
             ('a missing covariate counted as: age 40 with an indicator, smoker 0',)
         """
-        added = self.unit.added if self.unit else ()
-        used = [column for column in self.covariates if column.name in names and column.name not in added]
-        indicated = {column.of.name for column in used if isinstance(column, Indicator)}
-        words = [
-            f"{column.name} {_plain(column.missing_value)}{' with an indicator' if column.name in indicated else ''}"
-            for column in used
-            if not isinstance(column, Indicator)
-        ]
-        return (f"a missing covariate counted as: {', '.join(words)}",) if words else ()
+        never = (*(self.unit.added if self.unit else ()), *self.required)
+        return covariate_handling([each for each in self.covariates if each.name in names and each.name not in never])
 
     @property
-    def _arms_read(self) -> str:
-        """Where units count that are in neither arm by the table's own word."""
-        treatment = self.treatment
-        outside = ", ".join(map(treatment.label, treatment.outside))
-        if treatment.undeclared is None:
-            arms = f"other arms ({outside}) and units" if outside else "units"
-            return f"outside the comparison: {arms} whose arm is missing or not declared"
-        left_out = f"outside the comparison: {outside}; " if outside else ""
-        return f"{left_out}a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}"
+    def required_columns(self) -> tuple[Column, ...]:
+        """The columns without which a unit is outside the comparison: the outcome, unless it declares `missing`."""
+        outcome = (self.outcome,) if self._can_be_missing(self.outcome) else ()
+        return *outcome, *(column for column in self.covariates if column.name in self.required)
+
+    def requiring(self, names: Collection[str]) -> Self:
+        """Return the schema with further required covariates: those of these that declare no value for a missing one.
+
+        Example:
+            >>> schema = Schema(treatment=Treatment("arm"), outcome=Binary("died"), covariates=[Real("before", 0, 10)])
+            >>> [column.name for column in schema.requiring(["before"]).required_columns]
+            ['died', 'before']
+        """
+        found = [column.name for column in self.covariates if column.name in names and self._can_be_missing(column)]
+        return self if set(found) <= set(self.required) else replace(self, required=(*self.required, *found))
+
+    @property
+    def units_may_be_outside(self) -> bool:
+        """Whether a unit can be in neither of the two arms that are compared."""
+        return self.treatment.units_may_be_outside or bool(self.required_columns)
 
     def units_may_leave(self, protects: Protects) -> bool:
         """Return whether one unit's change can take it out of the comparison: then the number compared is private."""
-        return protects == "record" and self.treatment.units_may_be_outside
+        return bool(self.required_columns) or (protects == "record" and self.treatment.units_may_be_outside)
+
+    def bounded_as(self, protects: Protects) -> Protects:
+        """Return what bounds must allow one unit to change, so that a guarantee holds that protects this.
+
+        Where a unit can lack a required value, its change may take it out of the comparison. Bounds for a change of the
+        whole record cover that: docs/proofs/comparison.md.
+        """
+        return "record" if self.required_columns else protects
+
+    @property
+    def sizes_are_public(self) -> bool:
+        """Whether the number of units in each compared arm is public."""
+        return self.bounded_as(self.protects) != "record"
 
     @staticmethod
     def draft(frame: object) -> None:
@@ -331,6 +346,8 @@ class Schema:
         }
         if self.unit is not None:
             document["unit"] = declared_dict(self.unit)
+        if self.required:
+            document["required"] = list(self.required)
         declared = (column for column in self.covariates if not isinstance(column, Indicator))
         document["covariates"] = [column_to_dict(column) for column in declared]
         return document
@@ -338,7 +355,8 @@ class Schema:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the schema that `to_dict` wrote."""
-        check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates", "entry"))
+        optional = ("protects", "required", "unit", "covariates", "entry")
+        check_keys("schema", document, ("treatment", "outcome"), optional)
         return cls(
             treatment=build("treatment", Treatment, document["treatment"]),
             outcome=column_from_dict("outcome", document["outcome"]),  # type: ignore[arg-type]
@@ -346,6 +364,7 @@ class Schema:
             unit=build("unit", Unit, document["unit"]) if "unit" in document else None,
             protects=document.get("protects", "record"),
             entry=document.get("entry"),
+            required=document.get("required", ()),
         )
 
     def to_toml(self) -> str:
@@ -372,7 +391,3 @@ def _described(column: Column) -> str:
         read = f", {column.rules}" if column.rules else ""
         return f"{column.name}: {column.low:,g} to {column.high:,g}{read}"
     return f"{column.name}: {', '.join(map(str, column.values))}"
-
-
-def _plain(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:,g}"

@@ -1,6 +1,7 @@
 """Sources: whatever answers queries with releases, and wrappers around them."""
 
 import copy
+from collections.abc import Collection
 from typing import Protocol, Self, runtime_checkable
 
 from dpcausal.errors import TableError
@@ -26,7 +27,7 @@ class Source(Protocol):
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
+        """The number of units in each compared arm where the schema makes that public; otherwise None."""
         ...
 
     @property
@@ -97,7 +98,7 @@ class WrappedSource:
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
+        """The number of units in each compared arm where the schema makes that public; otherwise None."""
         return self._source.arm_sizes
 
     @property
@@ -119,6 +120,29 @@ class WrappedSource:
         other = copy.copy(self)
         other._source = narrowed(self._source, low, high)  # noqa: SLF001 (its own copy)
         return other
+
+
+class RequiringSource(WrappedSource):
+    """A source as queries see it that require some covariates: units that lack one of them are outside the comparison.
+
+    Args:
+        source: The other source.
+        required: The covariates; one that declares `missing` is never lacking.
+    """
+
+    def __init__(self, source: Source, required: Collection[str]) -> None:
+        super().__init__(source)
+        self._required = tuple(required)
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        return super().schema.requiring(self._required)
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        """The number of units in each compared arm where the schema makes that public; otherwise None."""
+        return super().arm_sizes if self.schema.sizes_are_public else None
 
 
 class AdditiveSource(WrappedSource):

@@ -1,7 +1,7 @@
 """Reading the secondary analyses of a study: effect curves, and experiments with many metrics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dpcausal.curve import EffectCurve
@@ -89,6 +89,8 @@ class _Experiment:
 def _metric(document: Mapping[str, Any], schema: Schema) -> Metric:
     check_keys("metric", document, ("column",), (*_ROLES[1:], "name", "weight", "lower_is_better"))
     columns: dict[str, Any] = {column.name: column for column in (schema.outcome, *schema.covariates)}
+    for column in schema.required_columns:  # a unit that lacks one is in no arm, so none is ever missing
+        columns[column.name] = replace(column, missing=column.missing_value)
     unknown = [document[role] for role in _ROLES if role in document and document[role] not in columns]
     if unknown:
         raise StudyError(

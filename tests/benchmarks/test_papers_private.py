@@ -63,7 +63,10 @@ def test_printed_outcome_weighs_more_than_its_noise_is_for_and_here_it_does_not(
     limited = printed.matches(units.score, units.arms, 1, 5, 5)
     assert limited.weights().max() == pytest.approx(5)  # five others, with weight 1 each: the noise is for a limit of 1
     schema = dpc.Schema(
-        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)], protects="outcome"
+        treatment=dpc.Treatment("t"),
+        outcome=dpc.Real("y", 0, 1, missing=0),
+        covariates=[dpc.Real("x", 0, 1)],
+        protects="outcome",
     )
     table = {"t": units.arms, "y": units.outcomes, "x": units.features[:, 0]}
     vault = dpc.Vault(pa.table(table), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))

@@ -1,5 +1,7 @@
 """Table 1 comes from the sums of a balance: its numbers are the table's, its bars cover them, and it prints."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -48,7 +50,8 @@ def test_it_prints_tidies_and_survives_json() -> None:
 
 
 def test_public_arms_have_no_bar() -> None:
-    trial = dpc.Schema(SCHEMA.treatment, SCHEMA.outcome, SCHEMA.covariates, protects="record_within_arm")
+    outcome = replace(SCHEMA.outcome, missing=SCHEMA.outcome.missing_value)
+    trial = dpc.Schema(SCHEMA.treatment, outcome, SCHEMA.covariates, protects="record_within_arm")
     vault = dpc.Vault(pa.table(COLUMNS), trial, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
     made = Balance(covariates=["age"]).estimate(vault, epsilon=1.0).table_one
     assert [size.bar for size in made.sizes if size] == [0.0, 0.0]

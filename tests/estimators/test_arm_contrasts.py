@@ -60,7 +60,7 @@ def test_contrasts_and_errors_are_those_of_numpy_where_noise_vanishes(protects: 
 def test_two_arms_give_what_a_difference_in_means_gives() -> None:
     plans = []
     for estimator in (dpc.DifferenceInMeans(), dpc.ArmContrasts()):
-        trial = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), protects="record_within_arm")
+        trial = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10, missing=0), protects="record_within_arm")
         plans.append(estimator.estimate(dpc.Rehearsal(trial, n=1_000), epsilon=1.0))
     assert plans[1].sampling_sd == pytest.approx(plans[0].sampling_sd)
     assert plans[1].privacy_sd == pytest.approx(plans[0].privacy_sd, rel=1e-2)

@@ -17,7 +17,7 @@ LALONDE = Path(__file__).parents[3] / "shared" / "data" / "lalonde" / "nsw_dw_44
 
 def schema_of(protects: Protects) -> dpc.Schema:
     return dpc.Schema(
-        treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("score", 0, 10), protects=protects
+        treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("score", 0, 10, missing=5), protects=protects
     )
 
 

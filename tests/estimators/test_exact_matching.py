@@ -10,7 +10,7 @@ from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0),
     covariates=[dpc.Category("x", list(range(10)))],
 )
 

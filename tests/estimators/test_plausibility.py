@@ -68,8 +68,19 @@ def test_unreadable_outcome_gives_a_warning(name: str) -> None:
     unread = cells(n, score=["12,5 mg"] * n)
     texts = [" ".join(released(unread, ESTIMATORS[name]).warnings) for _ in range(4)]
     told = max(texts, key=len)
-    assert told.index("decimal or thousands signs, units, spelling") < told.index("dpcausal check STUDY --table TABLE")
+    assert "decimal or thousands signs, units, spelling" in told
+    assert "dpcausal check STUDY --table TABLE" in told
     assert "cost no privacy" in told
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_many_missing_outcomes_give_a_warning(name: str) -> None:
+    table = cells(20_000)
+    scores = [None if place % 5 == 0 else score for place, score in enumerate(table["score"].to_pylist())]
+    lacking = table.set_column(1, "score", pa.array(scores))
+    told = " ".join(released(lacking, ESTIMATORS[name], epsilon=8.0).warnings)
+    assert "about 20 % of units are outside the comparison" in told
+    assert "units that lack score" in told
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -104,8 +115,8 @@ def test_units_in_an_undeclared_arm_give_a_warning(name: str) -> None:
     schema = replace(SCHEMA, treatment=dpc.Treatment("treat"))
     vault = dpc.Vault(THREE_ARMS, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=8))
     told = " ".join(ESTIMATORS[name].estimate(vault, epsilon=8.0).warnings)
-    assert "about 33 % of units are in neither arm" in told
-    assert "declare them all" in told
+    assert "about 33 % of units are outside the comparison" in told
+    assert "arms that are missing or not declared" in told
 
 
 def test_units_in_a_declared_third_arm_give_no_warning() -> None:
@@ -131,7 +142,9 @@ def signs(mean: float = 50.0, variance: float = 0.0, noise: float = 0.1) -> Sign
     ],
 )
 def test_outcome_warning_needs_both_means_at_the_missing_value_and_no_variance(found: Signs, expected: bool) -> None:
-    assert bool(warned(effect(), SCHEMA, found).warnings) is expected
+    constant = replace(SCHEMA, outcome=replace(OUTCOME, missing=50))
+    assert bool(warned(effect(), constant, found).warnings) is expected
+    assert not warned(effect(), SCHEMA, found).warnings  # where such units are outside, no mean is made of them
 
 
 @pytest.mark.parametrize(("highest", "expected"), [(10_000.0, True), (100.0, True), (99.0, False)])
@@ -150,10 +163,11 @@ def test_outcome_warning_uses_the_declared_missing_value() -> None:
 
 
 def test_centred_outcome_gives_a_warning_only_without_hidden_variance() -> None:
-    changes = replace(SCHEMA, outcome=dpc.Real("score", -50, 50))
+    changes = replace(SCHEMA, outcome=dpc.Real("score", -50, 50, missing=0))
+    constant = replace(SCHEMA, outcome=replace(OUTCOME, missing=50))
     hidden = Signs(means=(Measured(0.0, 0.5),) * 2, variance=Measured(0.0, 100.0))
     assert not warned(effect(), changes, hidden).warnings
-    assert warned(effect(), SCHEMA, replace(hidden, means=(Measured(50.0, 0.5),) * 2)).warnings
+    assert warned(effect(), constant, replace(hidden, means=(Measured(50.0, 0.5),) * 2)).warnings
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def vault_of(n: int, protects: Protects, seed: int = 0) -> dpc.Vault:
     y = 0.2 + 0.3 * x + 0.1 * t + generator.uniform(0, 0.3, n)
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0),
         covariates=[dpc.Real("x", 0, 1)],
         protects=protects,
     )
@@ -71,7 +71,9 @@ def test_public_arms_with_private_records_are_refused() -> None:
 def test_whole_budget_can_be_spent_exactly() -> None:
     table = pa.table({"t": [0, 1] * 50, "x": [0.5] * 100, "y": [0.2, 0.7] * 50})
     schema = dpc.Schema(
-        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1, missing=0),
+        covariates=[dpc.Real("x", 0, 1)],
     )
     for epsilon in (0.1, 0.3, 0.7, 1.1, 2.3):
         for name in ("propensity_matching", "inverse_weighting"):

@@ -36,7 +36,7 @@ def confounded() -> pa.Table:
 def vault_of(table: pa.Table, protects: Protects = "record") -> dpc.Vault:
     schema = dpc.Schema(
         treatment=dpc.Treatment("treat", undeclared=0),
-        outcome=dpc.Real("score", 0, 10),
+        outcome=dpc.Real("score", 0, 10, missing=5),
         covariates=COVARIATES,
         protects=protects,
     )

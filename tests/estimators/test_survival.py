@@ -40,7 +40,7 @@ def columns(n: int = 4_000, seed: int = 1, ratio: float = 0.7) -> dict[str, Any]
 def schema_for(protects: Protects = "record", undeclared: int | None = 0) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("arm", undeclared=undeclared, labels=("placebo", "drug")),
-        outcome=dpc.Real("years", 0, HORIZON),
+        outcome=dpc.Real("years", 0, HORIZON, missing=0),
         covariates=[dpc.Category("end", KINDS, missing="censored"), dpc.Category("ward", ["a", "b"])],
         protects=protects,
     )

@@ -22,12 +22,12 @@ from dpcausal.joint_estimate import JointEstimate, JointNoise
 from tests.support.metrics import metric_columns
 
 DOCS = Path(__file__).parents[2] / "docs"
-REVENUE, BEFORE = dpc.Real("revenue", 0, 60), dpc.Real("before", 0, 60)
+REVENUE, BEFORE = dpc.Real("revenue", 0, 60, missing=0), dpc.Real("before", 0, 60)
 METRICS = (
     dpc.Metric(REVENUE, covariate=BEFORE, weight=2),
-    dpc.Metric(dpc.Binary("bought")),
-    dpc.Metric(dpc.Real("clicks", 0, 30), denominator=dpc.Real("views", 0, 40)),
-    dpc.Metric(dpc.Real("seconds", 0, 20), name="seconds to load", lower_is_better=True),
+    dpc.Metric(dpc.Binary("bought", missing=0)),
+    dpc.Metric(dpc.Real("clicks", 0, 30, missing=0), denominator=dpc.Real("views", 0, 40, missing=0)),
+    dpc.Metric(dpc.Real("seconds", 0, 20, missing=20), name="seconds to load", lower_is_better=True),
 )
 EXPERIMENT = dpc.Experiment(
     name="checkout",
@@ -167,7 +167,7 @@ def test_simultaneous_intervals_are_wider_than_those_of_each() -> None:
 
 
 def test_weight_moves_noise_from_one_metric_to_another() -> None:
-    metrics = [dpc.Metric(dpc.Real("a", 0, 1)), dpc.Metric(dpc.Real("b", 0, 1), weight=3)]
+    metrics = [dpc.Metric(dpc.Real("a", 0, 1, missing=0)), dpc.Metric(dpc.Real("b", 0, 1, missing=0), weight=3)]
     light, heavy = replace(EXPERIMENT, metrics=metrics).rehearsed(9_000).lines[::2]
     assert light.privacy_sd == pytest.approx(3 * heavy.privacy_sd, rel=0.01)
 
@@ -175,7 +175,7 @@ def test_weight_moves_noise_from_one_metric_to_another() -> None:
 def test_small_arms_and_denominators_near_zero_have_no_interval() -> None:
     tiny = EXPERIMENT.rehearsed(30)
     assert {line.verdict for line in tiny.lines} == {"no interval"}
-    zero = dpc.Metric(dpc.Real("clicks", 0, 30), denominator=dpc.Real("views", -40, 40))
+    zero = dpc.Metric(dpc.Real("clicks", 0, 30, missing=0), denominator=dpc.Real("views", -40, 40, missing=0))
     found = replace(EXPERIMENT, metrics=[zero]).rehearsed(9_000).lines[0]
     assert "may be 0" in found.no_interval
     assert found.low is None
@@ -210,7 +210,7 @@ def test_inverted_half_width_holds_its_level(level: float) -> None:
     [
         ({"metrics": []}, "a list of metrics"),
         ({"metrics": [METRICS[0], METRICS[0]]}, "different names"),
-        ({"metrics": [METRICS[0], dpc.Metric(dpc.Real("before", 0, 10))]}, "one declaration"),
+        ({"metrics": [METRICS[0], dpc.Metric(dpc.Real("before", 0, 10, missing=0))]}, "one declaration"),
         ({"protects": "outcome"}, "record_within_arm"),
         ({"allocation": [1, 1]}, "each of the 3 arms"),
         ({"method": "none"}, "a method out of"),

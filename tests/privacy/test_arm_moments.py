@@ -29,7 +29,9 @@ RECORDS: list[Record] = list(itertools.product((0, 1), (0.0, 0.25, 0.5, 0.9, 1.0
 
 
 def schema_for(protects: Protects) -> dpc.Schema:
-    return dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects=protects)
+    return dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), protects=protects
+    )
 
 
 def answer(query: Query, records: list[Record], protects: Protects) -> dict[str, int]:

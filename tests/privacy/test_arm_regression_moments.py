@@ -34,7 +34,7 @@ DATABASE = connect(threads=1)
 def schema_for(protects: Protects, arms: Sequence[str] = ARMS[:3]) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", arms=arms, compare=arms[-1]),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"])],
         protects=protects,
     )

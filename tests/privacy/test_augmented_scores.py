@@ -22,7 +22,7 @@ from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )
 QUERY = AugmentedScores(
@@ -176,7 +176,9 @@ def test_scores_are_those_of_the_formulas(
 def test_largest_predictors_fit_into_64_bits(sign: int) -> None:
     """80 covariates at their ends with the largest coefficients, against whole numbers of any size."""
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(80)]
-    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=covariates
+    )
     names, largest = [column.name for column in covariates], [2.0**20] * 81
     features = Features(names, schema)
     batch = {"treatment": np.ones(1, np.int64)} | {name: np.full(1, sign * GRID) for name in features.columns}
@@ -242,7 +244,7 @@ def test_sums_are_those_of_the_formulas(estimand: AugmentedEstimand) -> None:
 
 
 def test_tick_is_in_units_of_the_outcome() -> None:
-    schema = replace(SCHEMA, outcome=dpc.Real("y", 0, 10))
+    schema = replace(SCHEMA, outcome=dpc.Real("y", 0, 10, missing=5))
     query = replace(QUERY, estimand="ATO", limit=2.0)
     ticks = {at.name: at.tick for at in query.sensitivity(schema, "record", "l1").coordinates}
     largest = {"score": 10, "target_sum": 1 / 4, "deficit": 100, "product": 10 / 4, "target_square_sum": 1 / 16}

@@ -28,7 +28,7 @@ from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[
         dpc.Real("a", -3, 7),
         dpc.Category("k", ["p", "q", "r"]),

@@ -34,7 +34,9 @@ MODULE = importlib.import_module("dpcausal.vault.answers.block_effects")  # its 
 ONE = dpc.Guarantee(epsilon=1)
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
+    covariates=[dpc.Real("a", 0, 1)],
 )
 
 Array = NDArray[np.float64]
@@ -290,7 +292,9 @@ def test_failing_learner_is_silent_and_counts_as_no_effect(
 
 def test_effect_that_overflows_raises_no_warning() -> None:
     """filterwarnings = error: the warning that numpy gives would tell that some block's effect was that large."""
-    narrow = dpc.Schema(treatment=SCHEMA.treatment, outcome=dpc.Real("y", 0, 0.1), covariates=SCHEMA.covariates)
+    narrow = dpc.Schema(
+        treatment=SCHEMA.treatment, outcome=dpc.Real("y", 0, 0.1, missing=0.05), covariates=SCHEMA.covariates
+    )
     engine = catalogue_of(narrow).assemble(KINDS)
     exact_answer(asking(1, 2), narrow, engine, ONE, saying(lambda count: np.full(count, 1e308)))
 
@@ -320,7 +324,7 @@ def test_built_in_learners_depend_on_their_block_only(name: str) -> None:
 def test_learners_get_the_documented_arrays(orders: Callable[[Sequence[int]], None]) -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 10),
+        outcome=dpc.Real("y", 0, 10, missing=5),
         covariates=[dpc.Real("a", 0, 4), dpc.Category("k", ["p", "q", "r"])],
     )
     units = [{"t": place % 2, "y": 10 * place / 4, "a": float(place), "k": "pqr"[place % 3]} for place in range(4)]

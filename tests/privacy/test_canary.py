@@ -48,7 +48,7 @@ def frame() -> pd.DataFrame:
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("treat", undeclared=0),
-    outcome=dpc.Real("y", 0, 10),
+    outcome=dpc.Real("y", 0, 10, missing=5),
     covariates=[dpc.Category("race", ["a", "b"])],
     unit=dpc.Unit("who", by="when"),
 )

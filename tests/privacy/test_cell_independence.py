@@ -57,7 +57,7 @@ def test_outcome_cell_leaves_other_cells_alone(make: Make, rest: list[Any], firs
     for first in [rest[-1], *firsts]:
         frame = pd.DataFrame({"t": [1] + [0] * len(rest), "y": make([first, *rest])})
         arms = open_table(frame, schema).aggregate({"treatment": 2}, ["outcome", "1"])
-        seen.add((arms[0, 0], arms[0, 1], arms[1, 1]))
+        seen.add((arms[0, 0], arms[0, 1]))
     assert len(seen) == 1
 
 
@@ -137,7 +137,7 @@ def test_new_dictionary_value_leaves_other_cells_alone(last: str | None) -> None
     chunks = [pa.array([str(place) for place in range(64)], pa.string()).cast(kind)]
     chunks.append(pa.array([*(str(place) for place in range(64, 127)), last], pa.string()).cast(kind))
     table = pa.table({"t": [0, 1] * 64, "y": pa.chunked_array(chunks)})
-    assert open_table(table, schema).aggregate({}, ["1"])[0] == 128
+    assert open_table(table, schema).aggregate({}, ["1"])[0] == 127 + (last is not None)
 
 
 def test_visits_written_as_text_are_ordered_as_numbers() -> None:

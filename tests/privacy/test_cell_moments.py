@@ -43,7 +43,7 @@ DATABASE = connect(threads=1)
 def schema_for(protects: Protects, **more: object) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", arms=ARMS[:3], compare="high", **more),  # type: ignore[arg-type]
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Binary("s")],
         protects=protects,
     )
@@ -184,7 +184,7 @@ def moved_by_tied_covariates(query: Query) -> float:
     """Return how far the answer moves, as a share of its bound, if covariates of two tied records change places."""
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", arms=("a", "b", "c", "d"), compare="b"),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Real("x", 0, 1)],
         unit=dpc.Unit("who", by="day"),
         protects="record_within_arm",

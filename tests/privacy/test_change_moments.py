@@ -30,8 +30,8 @@ RECORDS: list[Record] = list(itertools.product((0, 1), (0.0, 1.0), (0.0, 0.5, 2.
 def schema_for(protects: Protects) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
-        covariates=[dpc.Real("b", 0, 5), dpc.Binary("c")],
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
+        covariates=[dpc.Real("b", 0, 5, missing=0), dpc.Binary("c", missing=0)],
         protects=protects,
     )
 

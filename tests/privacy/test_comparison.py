@@ -15,9 +15,29 @@ from dpcausal.arrays import Array
 from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
 from dpcausal.audit.neighbours import Record, record
 from dpcausal.audit.tables import catalogue_of, exact_answer
+from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, SchemaError
-from dpcausal.queries import BlockEffects, Coordinate, Norm, RegressionMoments
-from dpcausal.schema import Protects, Schema
+from dpcausal.queries import (
+    QUERIES,
+    BlockEffects,
+    CellMoments,
+    ChangeMoments,
+    Coordinate,
+    Cut,
+    CutoffMoments,
+    EventCounts,
+    InstrumentMoments,
+    MetricMoments,
+    Norm,
+    ObjectivePerturbedLogistic,
+    Query,
+    ReceivedMoments,
+    RegressionMoments,
+    Sensitivity,
+    StratumContrasts,
+    WeightedCounts,
+)
+from dpcausal.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
@@ -43,13 +63,22 @@ RESTS: list[list[Record]] = [
 
 
 def largest_loss(claim: Claim) -> float:
-    """The largest share of the claimed loss over all kinds of unit that leave small tables."""
+    """The largest share of the claimed loss over all kinds of unit that leave small tables.
+
+    They leave by their arm, or, where arms are public, by losing their outcome.
+    """
     catalogue = catalogue_of(claim.schema)
     losses = []
     for rest in RESTS:
-        outside = claim.answer(catalogue.assemble([*rest, OUTSIDE]))
-        losses += [claim.loss(claim.answer(catalogue.assemble([*rest, kind])), outside) for kind in KINDS]
+        for kind in KINDS:
+            left = OUTSIDE if claim.guarantee.protects == "record" else without_outcome(kind)
+            inside, outside = (claim.answer(catalogue.assemble([*rest, each])) for each in (kind, left))
+            losses.append(claim.loss(inside, outside))
     return max(losses)
+
+
+def without_outcome(unit: Record) -> Record:
+    return dict(unit) | {"score": None}
 
 
 @pytest.mark.parametrize("name", LEAVING)
@@ -64,6 +93,123 @@ def test_undercharged_number_of_units_is_caught(name: str, monkeypatch: pytest.M
 
     monkeypatch.setattr("dpcausal.queries.arm_moments.compared", unpaid)
     assert max(largest_loss(Claim(each.query, each.schema, each.guarantee)) for each in LEAVING[name]) > 1
+
+
+# Units without an outcome.
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_unit_without_an_outcome_counts_as_one_in_no_arm(name: str) -> None:
+    for claim in LEAVING[name]:
+        catalogue = catalogue_of(claim.schema)
+        lost = [without_outcome(kind) for kind in (KINDS[0], KINDS[-1])]
+        answers = [claim.answer(catalogue.assemble([*RESTS[0], *each])) for each in (lost, [OUTSIDE, OUTSIDE])]
+        assert answers[0].ticks == answers[1].ticks
+
+
+@pytest.mark.parametrize("protects", ["record_within_arm", "outcome"])
+@pytest.mark.parametrize("kind", QUERIES.values(), ids=lambda kind: kind.name)
+def test_bounds_are_those_of_a_record_where_a_unit_can_lack_its_outcome(kind: type[Query], protects: Protects) -> None:
+    """So every proof for a record that leaves holds: losing the outcome is one way to replace a record."""
+    for query in kind.examples(standard_schema()):
+        for delta in (0.0, 1e-5):
+            one, other = (sensitivity(query, declared, delta) for declared in ("record", protects))
+            assert one == other
+
+
+def sensitivity(query: Query, protects: Protects, delta: float) -> Sensitivity | None:
+    status = query.proof_status
+    guarantee = dpc.Guarantee(epsilon=1, delta=delta, protects=protects, proof_status=status)
+    try:
+        return calibrate(query, standard_schema(protects, complete=False), guarantee).sensitivity
+    except QueryError:
+        return None
+
+
+CAUGHT = [CellMoments(), StratumContrasts([Cut("ward")], 3), MetricMoments([["score"]], [1.0])]
+
+
+def losing(query: Query) -> float:
+    """The largest share of the claimed loss of a unit that loses its outcome, where all else is public."""
+    guarantee = dpc.Guarantee(epsilon=1, protects="outcome")
+    return largest_loss(Claim(query, standard_schema("outcome", complete=False), guarantee))
+
+
+@pytest.mark.parametrize("query", CAUGHT, ids=lambda query: query.name)
+def test_bounds_hold_for_a_unit_that_loses_its_outcome(query: Query) -> None:
+    assert 0 < losing(query) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("query", CAUGHT, ids=lambda query: query.name)
+def test_bounds_that_forget_the_unit_that_loses_its_outcome_are_caught(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Schema, "bounded_as", lambda _, protects: protects)
+    assert losing(query) > 1
+
+
+REQUIRING = [
+    ChangeMoments("age", "", -90, -8),
+    ReceivedMoments("smoker"),
+    InstrumentMoments("smoker", ["age"]),
+    CutoffMoments("age", 50, 40),
+    EventCounts([5.0, 10.0], "smoker"),
+    WeightedCounts(["age"], [0.0, 20.0], "ATE", 0.1, [5.0, 10.0], "smoker"),
+]
+
+
+@pytest.mark.parametrize("query", REQUIRING, ids=lambda query: query.name)
+def test_unit_that_lacks_what_a_query_requires_counts_as_one_in_no_arm(query: Query) -> None:
+    """Whatever the outcome declares, and with the bounds of a record whatever is public."""
+    (name,) = query.required
+    for protects in PROTECTS:
+        schema = standard_schema(protects, undeclared=0, complete=True)
+        claim = Claim(query, schema, dpc.Guarantee(epsilon=1, protects=protects))
+        catalogue = catalogue_of(schema)
+        lost = dict(record(1, 10.0)) | {name: None}
+        one, other = (claim.answer(catalogue.assemble([*RESTS[0], each])) for each in (lost, without_outcome(lost)))
+        rest = claim.answer(catalogue.assemble(RESTS[0]))
+        assert one.ticks == other.ticks == rest.ticks
+        inside = claim.answer(catalogue.assemble([*RESTS[0], record(1, 10.0)]))
+        assert 0 < claim.loss(inside, one) <= 1 + 1e-9
+        assert claim.noise.sensitivity == calibrate(query, standard_schema(), dpc.Guarantee(epsilon=1)).sensitivity
+
+
+def test_covariate_that_declares_missing_is_never_required() -> None:
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1, 0), [dpc.Binary("d", missing=0), dpc.Binary("e")])
+    assert schema.requiring(["d"]) is schema
+    assert [column.name for column in schema.requiring(["d", "e"]).required_columns] == ["e"]
+
+
+def test_answers_belong_to_what_is_required() -> None:
+    """A score does not read the outcome, but is fitted to the units that have one."""
+    table = pa.table({"t": [0, 1] * 50, "y": [1.0, None] * 50, "z": [1.0] * 100, "x": [0.0, 1.0] * 50})
+    ledger = dpc.Ledger.create("sqlite://", budget=dpc.Budget(epsilon=9))
+    receipts = set()
+    for outcome in (dpc.Real("y", 0, 1), dpc.Real("z", 0, 1), dpc.Real("y", 0, 1, missing=0)):
+        schema = dpc.Schema(dpc.Treatment("t"), outcome, [dpc.Real("x", 0, 1)])
+        vault = dpc.Vault(table, schema, ledger=ledger)
+        query = ObjectivePerturbedLogistic(["x"])
+        receipts.add(vault.release(query, dpc.Guarantee(epsilon=1)).receipt.entry)
+    assert len(receipts) == 3
+
+
+def test_public_arms_do_not_tell_who_lacks_an_outcome() -> None:
+    """The sizes of compared arms are counted at opening only where no unit can be outside for its outcome."""
+    table = pa.table({"arm": [0, 0, 1, 1], "y": [0.0, None, 1.0, None]})
+    sizes = {}
+    for missing in (None, 0.5):
+        outcome = dpc.Real("y", 0, 1, missing)
+        for protects in ("record_within_arm", "outcome"):
+            schema = dpc.Schema(dpc.Treatment("arm"), outcome, protects=protects)
+            opened = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+            sizes[protects, missing] = opened.arm_sizes
+    assert sizes == {
+        ("record_within_arm", None): None,
+        ("outcome", None): None,
+        ("record_within_arm", 0.5): (2, 2),
+        ("outcome", 0.5): (2, 2),
+    }
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -122,7 +268,7 @@ ARMS = pa.table({"arm": [0, 0, 0, 1, 1, 2, 2, None, 9], "y": [0.0] * 3 + [1.0] *
 
 
 def vault(treatment: dpc.Treatment, protects: Protects = "record") -> dpc.Vault:
-    schema = dpc.Schema(treatment=treatment, outcome=dpc.Real("y", 0, 1), protects=protects)
+    schema = dpc.Schema(treatment=treatment, outcome=dpc.Real("y", 0, 1, missing=0), protects=protects)
     return dpc.Vault(ARMS, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000))
 
 

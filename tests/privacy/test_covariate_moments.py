@@ -18,7 +18,7 @@ from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Category("k", ["p", "q", "r"]), dpc.Real("a", 0, 1), dpc.Binary("s")],
 )
 ONE = dpc.Guarantee(epsilon=1)
@@ -87,7 +87,7 @@ def test_search_finds_no_pair_beyond_the_bound(norm: Norm) -> None:
     points = parts(drawn[:, 0], drawn[:, 1:].T, [0, 1]).T / weights
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Real("a", 0, 1), dpc.Real("b", 0, 1)],
     )
     assert farthest(points, norm) <= float(CovariateMoments(["a", "b"]).sensitivity(schema, "record", norm).bound)
@@ -142,7 +142,9 @@ def test_cost_does_not_depend_on_the_number_of_values() -> None:
 
 def test_features_have_a_limit() -> None:
     many = dpc.Schema(
-        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("k", list(range(300)))]
+        treatment=dpc.Treatment("t"),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
+        covariates=[dpc.Category("k", list(range(300)))],
     )
     with pytest.raises(QueryError, match="at most 200"):
         CovariateMoments(["k"]).sensitivity(many, "record", "l1")

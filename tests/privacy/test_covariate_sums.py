@@ -26,7 +26,7 @@ from dpcausal.vault.table import open_table
 ONE = dpc.Guarantee(epsilon=1)
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Category("k", ["p", "q", "r"]), dpc.Real("a", 0, 1), dpc.Binary("s")],
 )
 OF = ["a", "k", "s"]

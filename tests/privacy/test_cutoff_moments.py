@@ -18,7 +18,9 @@ from dpcausal.vault.table import open_table
 
 ONE = dpc.Guarantee(epsilon=1)
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("r", 0, 1)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
+    covariates=[dpc.Real("r", 0, 1)],
 )
 QUERY = CutoffMoments("r", 0.5, 0.25)
 

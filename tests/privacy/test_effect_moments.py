@@ -32,7 +32,7 @@ ONE = dpc.Guarantee(epsilon=1)
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )
 BASES: dict[str, Basis] = {
@@ -267,7 +267,9 @@ def test_distance_without_rounding_of_propensities_is_caught() -> None:
 
 def test_rounding_of_many_coefficients_is_inside_the_bound() -> None:
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(400)]
-    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=covariates
+    )
     slope = 0.501 * 2.0**-16 * math.sqrt(401)
     models = [0.0, *[slope] * 400], [0.0] * 401, [0.0] * 401
     names = [column.name for column in covariates]
@@ -408,6 +410,8 @@ def test_each_product_is_released_once_unless_it_must_be_0(name: str, numbers: i
 
 def test_products_of_many_covariates_have_names_of_their_own() -> None:
     covariates = [dpc.Binary(name) for name in "abcd"]
-    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=covariates
+    )
     query = replace(asking(Polynomial(list("abcd"), 3), "residual"), covariates=list("abcd"))
     query.sensitivity(schema, "record", "l1")

@@ -29,7 +29,9 @@ from dpcausal.vault.table import open_table
 
 ONE = dpc.Guarantee(epsilon=1)
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", -1, 1), covariates=[dpc.Real("a", -1, 1)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", -1, 1, missing=0),
+    covariates=[dpc.Real("a", -1, 1)],
 )
 BASES: dict[str, Basis] = {
     "line": Polynomial(["a"]),

@@ -30,7 +30,7 @@ Unit = tuple[int | None, float | None, str | None, str | None, float | None]
 def schema_for(protects: Protects = "record") -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t"),
-        outcome=dpc.Real("time", 0, 10),
+        outcome=dpc.Real("time", 0, 10, missing=5),
         covariates=[
             dpc.Category("end", KINDS, missing="censored"),
             dpc.Category("site", ["a", "b"]),

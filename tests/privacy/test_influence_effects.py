@@ -32,7 +32,9 @@ CLAIM = dpc.Guarantee(epsilon=1, delta=DELTA, proof_status="heuristic")
 PROVED = dpc.Guarantee(epsilon=1, delta=DELTA)
 BUDGET = dpc.Budget(epsilon=3, delta=1e-4)
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
+    covariates=[dpc.Real("a", 0, 1)],
 )
 QUERY = InfluenceEffects("linear", ["a"], [[0.5]], 0.05)
 

@@ -29,7 +29,9 @@ Array = NDArray[np.float64]
 def schema_with(features: int, *, two_arms: bool = True) -> dpc.Schema:
     numbers = [dpc.Real(f"x{place}", 0, 1) for place in range(features)]
     treatment = dpc.Treatment("t", undeclared=0) if two_arms else dpc.Treatment("t")
-    return dpc.Schema(treatment=treatment, outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("d"), *numbers])
+    return dpc.Schema(
+        treatment=treatment, outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=[dpc.Binary("d", missing=0), *numbers]
+    )
 
 
 def asking(features: int, *, interaction: bool) -> InstrumentMoments:

@@ -27,7 +27,7 @@ Unit = tuple[int, float, float]
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
 )
 FEATURES = Features(["a", "b"], SCHEMA)
@@ -193,7 +193,7 @@ def test_features_with_the_same_name_are_refused() -> None:
     ]
     for covariates in listed:
         schema = dpc.Schema(
-            treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates
+            treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=covariates
         )
         names = [column.name for column in covariates]
         for query in (OutputPerturbedLogistic(names, 1.0), ObjectivePerturbedLogistic(names)):
@@ -207,7 +207,7 @@ def test_column_is_the_same_feature_however_it_is_declared() -> None:
     lines = []
     for column in (dpc.Binary("b"), dpc.Category("b", [0, 1], missing=0)):
         schema = dpc.Schema(
-            treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[column]
+            treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=[column]
         )
         lines.append(Features(["b"], schema).ticks(batch).tolist())
     assert lines[0] == lines[1]

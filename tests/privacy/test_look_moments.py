@@ -38,7 +38,7 @@ DATABASE = connect(threads=1)
 def schema_for(protects: Protects, more: Sequence[Column] = (), unit: dpc.Unit | None = None) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", arms=ARMS[:3], compare="high"),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Category("week", [1, 2, 3]), *more],
         protects=protects,
         entry="week",

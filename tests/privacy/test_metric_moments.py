@@ -39,7 +39,7 @@ DATABASE = connect(threads=1)
 def schema_for(protects: Protects) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", arms=ARMS[:3], compare="high"),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Real("x", -2, 2), dpc.Binary("b")],
         protects=protects,
     )

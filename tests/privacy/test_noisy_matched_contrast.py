@@ -15,7 +15,9 @@ from dpcausal.vault.noise import Sampler
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
+    covariates=[dpc.Real("x", 0, 1)],
 )
 NOISY = NoisyMatchedContrast(["x"], [0.1, 0.5], 2, None, 0.001, [0.05, 0.75, 0.2])
 

@@ -19,7 +19,7 @@ from dpcausal.queries.profiles import ticks_of
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.table import open_table
 
-SCHEMA = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 10))
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 10, missing=5))
 ONE = dpc.Guarantee(epsilon=1)
 DATABASE = duckdb.connect()
 nan, inf = float("nan"), float("inf")
@@ -135,7 +135,7 @@ def test_outcome_of_two_values_is_refused() -> None:
 
 
 def test_expected_counts_are_skewed_where_one_bound_is_near() -> None:
-    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, 200_000))
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, 200_000, missing=100000))
     query = OutcomeCounts([2_000, 5_000, 40_000])
     table = dpc.Rehearsal(schema, n=10_000, outcome_mean=5_000, outcome_sd=6_500)
     found = list(query.expected(table, ONE).values())
@@ -143,7 +143,7 @@ def test_expected_counts_are_skewed_where_one_bound_is_near() -> None:
     variance = np.log1p(1.69)
     drawn = np.exp(np.log(5_000) - variance / 2 + variance**0.5 * random.normal(size=200_000))
     assert found == pytest.approx(np.histogram(drawn, [0, *query.edges, 1e9])[0] / 20, rel=0.05)
-    mirrored = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", -200_000, 0))
+    mirrored = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", -200_000, 0, missing=-100000))
     table = dpc.Rehearsal(mirrored, n=10_000, outcome_mean=-5_000, outcome_sd=6_500)
     other = OutcomeCounts([-edge for edge in query.edges[::-1]]).expected(table, ONE)
     assert list(other.values())[::-1] == pytest.approx(found)

@@ -1,6 +1,7 @@
 """No unit moves a count of outcomes by more than one; and one that counts more than once is caught."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import duckdb
@@ -29,7 +30,7 @@ def below(outcomes: list[float | None], threshold: float) -> int:
     """The query's own answer, without noise."""
     table = pa.table({"t": [0] * len(outcomes), "y": pa.array(outcomes, pa.float64())})
     engine = open_table(DATABASE.from_arrow(table), SCHEMA)
-    return exact_answer(OutcomesBelow(threshold), SCHEMA, engine, ONE).ticks["below"]
+    return exact_answer(OutcomesBelow(threshold), SCHEMA, engine, ONE).ticks["units"]
 
 
 def test_unit_counts_once_or_not_at_all() -> None:
@@ -41,6 +42,15 @@ def test_unit_counts_once_or_not_at_all() -> None:
         assert [count - below(rest, threshold) for count in counts] == alone
         assert max(counts) - min(counts) == (threshold > 0)  # so the bound is attained
     assert [below([outcome], 5.0) for outcome in OUTCOMES] == [1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0]
+
+
+def test_unit_without_an_outcome_is_on_neither_side() -> None:
+    for schema, units in ((SCHEMA, 9), (replace(SCHEMA, outcome=dpc.Real("y", 0, 10, missing=5)), 11)):
+        table = pa.table({"t": [0] * len(OUTCOMES), "y": pa.array(OUTCOMES, pa.float64())})
+        engine = open_table(DATABASE.from_arrow(table), schema)
+        for threshold in THRESHOLDS:
+            sides = (OutcomesBelow(threshold, at_least=at_least) for at_least in (False, True))
+            assert sum(exact_answer(side, schema, engine, ONE).ticks["units"] for side in sides) == units
 
 
 @pytest.mark.parametrize(("protects", "norm"), list(itertools.product(PROTECTS, ("l1", "l2"))))
@@ -64,7 +74,7 @@ def test_unit_that_counts_twice_is_caught() -> None:
     moved = []
     for schema in (each, SCHEMA):
         counts = [exact_answer(OutcomesBelow(5.0), schema, open_table(at, schema), ONE).ticks for at in tables]
-        moved.append(counts[0]["below"] - counts[1]["below"])
+        moved.append(counts[0]["units"] - counts[1]["units"])
     assert moved == [1, 2]
 
 

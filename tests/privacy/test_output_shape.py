@@ -51,7 +51,9 @@ def shape(effect: dpc.Effect) -> object:
 
 @pytest.mark.parametrize(("protects", "delta"), list(itertools.product(PROTECTS, (0.0, 1e-6))))
 def test_every_table_gives_an_effect_of_one_shape(protects: Protects, delta: float) -> None:
-    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects=protects)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), protects=protects
+    )
     shapes = []
     for columns in TABLES.values():
         with warnings.catch_warnings():
@@ -83,7 +85,7 @@ QUERIES: list[Query] = [
 def test_every_table_gives_releases_of_one_shape() -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"])],
     )
     asked = list(itertools.product(QUERIES, (dpc.Guarantee(epsilon=1.0), dpc.Guarantee(epsilon=1.0, delta=1e-6))))
@@ -104,7 +106,7 @@ def test_every_table_gives_releases_of_one_shape() -> None:
 
 
 def test_removing_the_only_unit_of_an_arm_does_not_change_the_shape() -> None:
-    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5))
     budget = dpc.Budget(epsilon=3)
     shapes = []
     for name in ("one treated", "none treated"):

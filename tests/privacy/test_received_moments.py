@@ -29,7 +29,10 @@ RECORDS: list[Record] = [*itertools.product((0, 1), OUTCOMES, (0, 1)), (None, 1.
 
 def schema_for(protects: Protects) -> dpc.Schema:
     return dpc.Schema(
-        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("d")], protects=protects
+        treatment=dpc.Treatment("t"),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
+        covariates=[dpc.Binary("d", missing=0)],
+        protects=protects,
     )
 
 

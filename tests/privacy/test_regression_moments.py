@@ -25,7 +25,7 @@ ONE = dpc.Guarantee(epsilon=1)
 POWERS: dict[Norm, int] = {"l1": 1, "l2": 2}
 MIXED = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b")],
 )
 CASES = list(itertools.product((True, False), PROTECTS, POWERS))
@@ -35,7 +35,9 @@ Array = NDArray[np.float64]
 
 def plain_schema(features: int) -> dpc.Schema:
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(features)]
-    return dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    return dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=covariates
+    )
 
 
 def asking(schema: dpc.Schema, *, interaction: bool) -> RegressionMoments:

@@ -24,7 +24,7 @@ def claimed(cap: int, protects: Protects = "record") -> dict[str, Fraction]:
     """How far each number may move, in ticks, as the query's own weights say."""
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Binary("x")],
         protects=protects,
     )
@@ -125,7 +125,9 @@ def test_bound_for_one_stratum_in_place_of_two_is_caught() -> None:
 def test_bound_holds_for_a_record_that_opens_a_stratum() -> None:
     """Every stratum of the public list is a cell of the answer, rows or no rows."""
     schema = dpc.Schema(
-        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")]
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
+        covariates=[dpc.Binary("x")],
     )
     query = StratumContrasts([Cut("x")], 3)
     balanced = {"t": [0, 1] * 5, "y": [0.0, 1.0] * 5, "x": [0] * 10}
@@ -142,7 +144,7 @@ def test_bound_holds_for_a_record_that_opens_a_stratum() -> None:
 def test_shares_add_up_to_the_bound(norm: str, protects: Protects) -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),
         covariates=[dpc.Binary("x")],
         protects=protects,
     )

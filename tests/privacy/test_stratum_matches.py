@@ -172,7 +172,7 @@ def test_laplace_noise_by_a_smooth_bound_keeps_delta(epsilon: float, delta: floa
 
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")]
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0.5), covariates=[dpc.Binary("x")]
 )
 QUERY = StratumMatches([Cut("x")], "smooth")
 GUARANTEE = dpc.Guarantee(epsilon=1.0, delta=1e-5)

@@ -26,7 +26,7 @@ ONE = dpc.Guarantee(epsilon=1)
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Category("k", ["p", "q", "r"]), dpc.Real("a", 0, 1)],
 )
 QUERY = SubgroupMoments(Cells([Cut("a", [0.5]), Cut("k")]))

@@ -19,7 +19,7 @@ from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )
 QUERY = WeightedArms(["a", "k"], [0.3, -2.5, 1.0, 0.2, -0.4], "ATE", 0.1)

@@ -27,7 +27,7 @@ Unit = tuple[int | None, float, str, float, str]
 def schema_for(protects: Protects = "record", undeclared: int | None = None) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=undeclared),
-        outcome=dpc.Real("time", 0, 10),
+        outcome=dpc.Real("time", 0, 10, missing=5),
         covariates=[
             dpc.Category("end", KINDS, missing="censored"),
             dpc.Real("age", 20, 80),

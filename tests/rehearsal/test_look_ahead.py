@@ -128,7 +128,7 @@ class ThirdParty(BaseEstimator):
 
     def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
         first, rest = guarantee_for(source, epsilon, delta).split(0.5)
-        below = source.release(OutcomesBelow(5.0), first).value("below")
+        below = source.release(OutcomesBelow(5.0), first).value("units")
         source.release(OutcomesBelow(min(max(10 * below / source.n, 0.0), 10.0)), rest)
         return dpc.DifferenceInMeans().estimate(dpc.Rehearsal(source.schema, source.n), epsilon=epsilon)
 

@@ -153,10 +153,10 @@ def scorecard() -> dpc.Scorecard:
         question="Does a new checkout sell more?",
         treatment=dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue", labels=("old", "blue", "green")),
         metrics=(
-            dpc.Metric(dpc.Real("revenue", 0, 60), covariate=dpc.Real("before", 0, 60), weight=2),
-            dpc.Metric(dpc.Binary("bought")),
-            dpc.Metric(dpc.Real("clicks", 0, 30), denominator=dpc.Real("views", 0, 40)),
-            dpc.Metric(dpc.Real("seconds", 0, 20), name="seconds to load", lower_is_better=True),
+            dpc.Metric(dpc.Real("revenue", 0, 60, missing=0), covariate=dpc.Real("before", 0, 60), weight=2),
+            dpc.Metric(dpc.Binary("bought", missing=0)),
+            dpc.Metric(dpc.Real("clicks", 0, 30, missing=0), denominator=dpc.Real("views", 0, 40, missing=0)),
+            dpc.Metric(dpc.Real("seconds", 0, 20, missing=20), name="seconds to load", lower_is_better=True),
         ),
         epsilon=1.0,
     )

@@ -1,5 +1,6 @@
 """Confounded tables with effects that vary, so that every estimand has a value of its own."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -48,12 +49,13 @@ def schema(protects: Protects = "record", kind: Kind = "plain", *, may_leave: bo
     Args:
         protects: What one unit may change.
         kind: Which table.
-        may_leave: Whether a unit with another value of the treatment would be outside the comparison, so that the
-            number of compared units is private. There are no such units.
+        may_leave: Whether a unit with another value of the treatment, or without an outcome, would be outside the
+            comparison, so that the number of compared units is private. There are no such units.
     """
+    outcome: dpc.Binary | dpc.Real = dpc.Binary("y") if kind == "events" else dpc.Real("y", LOW, HIGH)
     return dpc.Schema(
         treatment=dpc.Treatment("t", labels=ARMS, undeclared=None if may_leave else 0),
-        outcome=dpc.Binary("y") if kind == "events" else dpc.Real("y", LOW, HIGH),
+        outcome=replace(outcome, missing=None if may_leave else outcome.missing_value),
         covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
         protects=protects,
         entry="a",

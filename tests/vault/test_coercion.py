@@ -20,6 +20,7 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.queries import GRID
 from dpcausal.vault.coercion import column_names
+from dpcausal.vault.engines import OUTSIDE
 from dpcausal.vault.table import open_table
 
 inf, nan = math.inf, math.nan
@@ -176,7 +177,58 @@ def test_commas_in_some_cells_are_read_in_every_kind_of_table(tmp_path: Path) ->
     arrow = pa.table(columns)
     tables = [pd.DataFrame(columns), pd.DataFrame(columns, dtype=object), pl.DataFrame(columns), arrow, file]
     for table in [*tables, duckdb.connect().from_arrow(arrow)]:
-        assert open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist() == [1101, 350, 0, 7]
+        assert open_table(table, schema).collect(["outcome"], 9, whole=True)["outcome"].tolist() == [1101, 350, 0, 7]
+
+
+OUTCOMES: list[tuple[Any, list[Any], list[bool]]] = [
+    (dpc.Real("y", 0, 10), [3.0, None, math.nan, -math.inf, math.inf, 99.0], [True, False, False, True, True, True]),
+    (dpc.Real("y", 0, 10, missing_codes=[-9]), [3.0, -9.0, None], [True, False, False]),
+    (dpc.Real("y", 0, 10), ["3,5", "n/a", None, "nan", "inf"], [True, False, False, False, True]),
+    (dpc.Real("y", 0, 10), [3, None], [True, False]),
+    (dpc.Real("y", 0, 99, since="2020-01-01"), ["2020-02-01", "soon", None], [True, False, False]),
+    (dpc.Binary("y"), [0, 1, 2, None], [True, True, False, False]),
+    (dpc.Binary("y"), [0.0, 1.0, 0.5, math.nan], [True, True, False, False]),
+    (dpc.Binary("y"), [True, False, None], [True, True, False]),
+    (dpc.Binary("y", values=("no", "yes")), [" NO", "yes", "maybe", None], [True, True, False, False]),
+    (dpc.Real("y", 0, 10, missing=2), [3.0, None], [True, True]),
+]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cells", "there"), OUTCOMES, ids=[f"{each[0].name} {each[1]}" for each in OUTCOMES]
+)
+@pytest.mark.parametrize("undeclared", [None, 1])
+def test_row_without_an_outcome_is_in_no_arm(
+    outcome: Any, cells: list[Any], there: list[bool], undeclared: int | None
+) -> None:
+    table = pa.table({"t": [1] * len(cells), "y": pa.array(cells, from_pandas=False)})
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=undeclared), outcome)
+    engine = open_table(table, schema)
+    rows = engine.collect(["treatment", "arm", "outcome"], 100, whole=True)
+    assert rows["treatment"].tolist() == [1 if each else OUTSIDE for each in there]
+    assert rows["arm"].tolist() == [1 if each else 2 for each in there]
+    assert engine.aggregate({}, ["1"]).tolist() == [sum(there)]
+    assert engine.aggregate({}, ["1"], whole=True).tolist() == [len(there)]
+
+
+REQUIRED: list[tuple[Any, list[Any]]] = [
+    (dpc.Real("x", 0, 10), [1.0, None]),
+    (dpc.Binary("x", values=("no", "yes")), ["yes", "perhaps"]),
+    (dpc.Category("x", ["a", "b", "c"]), ["b", ""]),
+    (dpc.Category("x", [1, 2, 3]), [2, 7]),
+    (dpc.Category("x", [1, 2, 3]), [2.0, 2.5]),
+]
+
+
+@pytest.mark.parametrize(("column", "cells"), REQUIRED, ids=[f"{each[1]}" for each in REQUIRED])
+@pytest.mark.parametrize("unit", [None, dpc.Unit("who", by="day")])
+def test_row_without_a_required_covariate_is_in_no_arm(column: Any, cells: list[Any], unit: dpc.Unit | None) -> None:
+    table = pa.table({"t": [0, 1], "y": [1.0, 1.0], "x": cells, "who": ["a", "b"], "day": [1, 1]})
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), [column], unit)
+    for required, sizes in ((schema, [1, 1, 0]), (schema.requiring(["x"]), [1, 0, 1])):
+        engine = open_table(table, required)
+        assert engine.aggregate({"treatment": 3}, ["1"], whole=True).ravel().tolist() == sizes
+        assert engine.aggregate({"arm": 3}, ["1"], whole=True).ravel().tolist() == sizes
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float64(), pa.decimal128(38, 0), pa.string()], ids=str)
@@ -282,8 +334,9 @@ def test_objects_and_broken_text_count_as_missing() -> None:
     frame = pd.DataFrame({"t": [1] * len(cells), "y": pd.Series(cells, dtype=object)})
     seven, one, top = 2 * GRID // 5, -4 * GRID // 5, GRID
     expected = [seven, seven, seven, one, 0, 0, 0, 0, top, 0, 0, seven, seven]
-    ticks = open_table(frame, schema).collect(["outcome"], 100)["outcome"]
+    ticks = open_table(frame, schema).collect(["outcome"], 100, whole=True)["outcome"]
     assert np.abs(ticks - np.array(expected)).max() <= 1
+    assert len(open_table(frame, schema).collect(["outcome"], 100)["outcome"]) == 7
 
 
 def test_arrow_text_that_is_not_unicode_counts_as_missing() -> None:

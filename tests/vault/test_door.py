@@ -316,9 +316,11 @@ def test_narrowing_reads_nothing_and_pays_into_the_same_ledger(
 
 
 def test_arm_sizes_are_told_only_where_declared_public(table: pa.Table, schema: dpc.Schema) -> None:
-    trial = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="record_within_arm")
+    outcome = replace(schema.outcome, missing=0)
+    trial = dpc.Schema(treatment=schema.treatment, outcome=outcome, protects="record_within_arm")
     budget = dpc.Budget(epsilon=1)
-    assert dpc.Vault(table, schema, ledger="sqlite://", budget=budget).arm_sizes is None
+    for private in (schema, replace(trial, outcome=schema.outcome)):
+        assert dpc.Vault(table, private, ledger="sqlite://", budget=budget).arm_sizes is None
     sizes = dpc.Vault(table, trial, ledger="sqlite://", budget=budget).arm_sizes
     assert sizes is not None
     assert sum(sizes) == 1000

@@ -49,7 +49,7 @@ def cells(generator: Generator, n: int, size: int, imbalance: float | None = Non
         name="Synth",
         table=pa.table({"x": cell, "t": arm, "y": b * x + 0.5 * arm + generator.uniform(0, 0.1, n)}),
         treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0),
         covariates=(dpc.Category("x", list(range(size))),),
         truth=0.5,
     )
@@ -82,7 +82,7 @@ def lalonde(folder: Path | None) -> DataSet:
             name="Lalonde",
             table=pa.csv.read_csv(data_file("lalonde/nsw_lalonde_722.csv", folder)),
             treatment=dpc.Treatment("trt", undeclared=0),
-            outcome=dpc.Real("re78", 0, 60_000),
+            outcome=dpc.Real("re78", 0, 60_000, missing=0),
             covariates=(dpc.Real("age", 16, 60),),
             truth=886.30,  # the trial's difference in means, as reported
             short=("age",),
@@ -131,7 +131,7 @@ def star(folder: Path | None) -> DataSet:
         name="STAR",
         table=table,
         treatment=dpc.Treatment("small", undeclared=0),
-        outcome=dpc.Real("score", 0, 1),
+        outcome=dpc.Real("score", 0, 1, missing=0),
         covariates=covariates,
         truth=math.nan,
         short=tuple(column.name for column in covariates),
@@ -145,7 +145,7 @@ def _scaled(data: DataSet) -> DataSet:
     name = data.outcome.name
     outcomes = pa.array(np.clip((data.column(name) - low) / (high - low), 0, 1))
     table = data.table.set_column(data.table.column_names.index(name), name, outcomes)
-    return replace(data, table=table, outcome=dpc.Real(name, 0, 1), truth=data.truth / (high - low))
+    return replace(data, table=table, outcome=dpc.Real(name, 0, 1, missing=0), truth=data.truth / (high - low))
 
 
 _FROM_FILES: dict[str, Callable[[Path | None], DataSet]] = {"IHDP": ihdp, "Lalonde": lalonde, "IST": ist, "STAR": star}

@@ -105,10 +105,12 @@ def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Record]:
 def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Record, ...], Record, Record]]:
     """Yield all tables of so many units, less one, with outcomes at the ends, and all two units that may be the last.
 
-    One of the two may be in an arm that is not declared. Where that puts it outside the comparison, it leaves.
+    One of the two may be in an arm that is not declared or, where arms are public, without an outcome. Where that puts
+    it outside the comparison, it leaves.
     """
     public = {"record": (), "record_within_arm": ("treat",), "outcome": ("treat", "ward")}[protects]
-    kinds = [*small_kinds(outcomes=(0.0, 2.5, 7.5, 10.0)), OUTSIDE]
+    lacking = [OUTSIDE] if protects == "record" else [dict(kind) | {"score": None} for kind in small_kinds((0.0,))]
+    kinds = [*small_kinds(outcomes=(0.0, 2.5, 7.5, 10.0)), *lacking]
     changes = [(a, b) for a, b in itertools.combinations(kinds, 2) if all(a[name] == b[name] for name in public)]
     for rest in itertools.combinations_with_replacement(small_kinds(), size - 1):
         yield from ((rest, a, b) for a, b in changes)
@@ -162,15 +164,16 @@ def claims(kinds: Sequence[type[Query]] = ()) -> dict[str, list[Claim]]:
 
 
 def _variants(query: Query) -> Iterator[Claim]:
-    """Yield a claim for each protection, declaration of arms and kind of noise with a sensitivity of its own.
+    """Yield a claim for each protection, declaration of arms and outcomes and kind of noise with its own sensitivity.
 
     The widest protection comes first: with the same sensitivity, a narrower one only has fewer neighbours.
     """
     seen: list[tuple[Sensitivity, float]] = []
     epsilons = (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,)
-    for protects, undeclared, delta, epsilon in itertools.product(PROTECTS, (None, 0), (0.0, 1e-5), epsilons):
+    declared = itertools.product(PROTECTS, (None, 0), (False, True), (0.0, 1e-5), epsilons)
+    for protects, undeclared, complete, delta, epsilon in declared:
         guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
-        claim = Claim(query, standard_schema(protects, undeclared), guarantee)
+        claim = Claim(query, standard_schema(protects, undeclared, complete=complete), guarantee)
         try:
             own = claim.noise.sensitivity, epsilon
         except QueryError:  # not for such tables, or not for such a guarantee

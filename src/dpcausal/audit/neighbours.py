@@ -81,6 +81,8 @@ def _pairs() -> Iterator[Pair]:
     yield Pair("leaves the comparison", mixed, high, record(2, 10.0))
     yield Pair("leaves the comparison, from the other end", mixed, record(0, 0.0, age=18.0), record(2, 10.0, age=90.0))
     yield Pair("the only treated unit leaves the comparison", control, high, record(2, 0.0))
+    yield Pair("loses its outcome", mixed, high, record(1, None))
+    yield Pair("the only treated unit loses its outcome", control, low, record(1, None))
     nan = float("nan")
     yield Pair(
         "not a number to value", mixed, record(nan, nan, ward="☃", age=nan, smoker="\x00"), record(1, 0.0, ward="c")

@@ -25,7 +25,7 @@ from dpcausal.schema import Schema
 from dpcausal.treatment import listed_values
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.context import Answer, AnswerContext, seen_through
 from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints, with_schema
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
@@ -176,7 +176,8 @@ def exact_answer(  # noqa: PLR0913 (the last two have defaults)
     """Return the answer before noise, which in production never leaves the vault."""
     if learner is None and query.vault_learner is not None:
         learner = find_learner(query.vault_learner, OWN)
-    return ANSWERS[type(query)](AnswerContext(query, schema, engine, guarantee, sampler or Sampler(), learner))
+    seen, table = seen_through(query, schema, engine)
+    return ANSWERS[type(query)](AnswerContext(query, seen, table, guarantee, sampler or Sampler(), learner))
 
 
 def table_of(units: Sequence[Record], schema: Schema) -> pa.Table:

@@ -78,6 +78,7 @@ class Target:
         gaussian: Whether all of its noise is Gaussian.
         epsilon: The claimed epsilon.
         undeclared: The arm to which an undeclared value counts; None where such units are outside the comparison.
+        complete: Whether no unit is outside for the lack of an outcome; see `dpcausal.testing.standard_schema`.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Target:
     gaussian: bool = False
     epsilon: float = 1.0
     undeclared: Value | None = None
+    complete: bool | None = None
 
     @property
     def estimator(self) -> str:
@@ -96,7 +98,7 @@ class Target:
     @property
     def schema(self) -> Schema:
         """The schema of the tables that it is audited on."""
-        return standard_schema(self.protects, self.undeclared)
+        return standard_schema(self.protects, self.undeclared, complete=self.complete)
 
     def releases(self, vault: Source) -> list[Release]:
         """Return what leaves the vault in one run."""
@@ -164,6 +166,7 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DifferenceInMeans", DifferenceInMeans(), "record"),
     of_estimator("DifferenceInMeans, two arms only", DifferenceInMeans(), "record", undeclared=0),
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
+    of_estimator("DifferenceInMeans, trial, missing", DifferenceInMeans(), "record_within_arm", complete=False),
     of_query("ArmMoments, Gaussian", ArmMoments(), "record", DELTA),
     of_estimator("ComplierEffect", ComplierEffect(received="smoker"), "record"),
     of_estimator("ComplierEffect, trial", ComplierEffect(received="smoker"), "record_within_arm"),
@@ -195,6 +198,7 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),
+    of_estimator("Stratification, outcomes, missing", Stratification(by=["ward"]), "outcome", complete=False),
     of_query("Stratification, Gaussian", StratumContrasts([Cut("ward")], 3), "record", DELTA),
     of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA, undeclared=0),
     of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record", undeclared=0),
@@ -208,6 +212,7 @@ _VARIANTS: tuple[Target, ...] = (
         gaussian=True,
     ),
     of_estimator("InverseWeighting", InverseWeighting(covariates=["age", "smoker"]), "record"),
+    of_estimator("InverseWeighting, outcomes, missing", InverseWeighting(["age"]), "outcome", complete=False),
     of_estimator("InverseWeighting, ATO", InverseWeighting(covariates=["age"], estimand="ATO"), "record"),
     of_estimator("InverseWeighting, output", InverseWeighting(covariates=["age"], scores="output"), "record"),
     of_estimator("InverseWeighting, with a delta", InverseWeighting(covariates=["age"]), "record", DELTA),

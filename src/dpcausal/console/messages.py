@@ -155,7 +155,7 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
         "site": policy.site,
         "code": "answered",
         "n": "…" if n is None else n,
-        "arm_sizes": None if study.schema.protects == "record" else ["…", "…"],
+        "arm_sizes": ["…", "…"] if study.schema.sizes_are_public else None,
         "as_of": policy.as_of,
         "answer": _masked(answers, joint_price(asked))
         if settings

@@ -28,9 +28,16 @@ class _ReceivedSource(WrappedSource):
 
     def __init__(self, source: Source, received: str) -> None:
         super().__init__(source)
-        column = ReceivedMoments(received).column(source.schema)
-        others = [each for each in source.schema.covariates if each.name != received]
-        self._schema = replace(source.schema, outcome=column, covariates=others)
+        schema = source.schema
+        column = ReceivedMoments(received).column(schema)
+        self._schema = replace(
+            schema,
+            outcome=replace(column, missing=None)
+            if schema.required_columns
+            else column,  # who may leave stays the same
+            covariates=[each for each in schema.covariates if each.name != received],
+            required=[name for name in schema.required if name != received],
+        )
 
     @property
     def schema(self) -> Schema:

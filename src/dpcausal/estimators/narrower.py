@@ -24,7 +24,7 @@ def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> from dpcausal.queries import ArmTotals
-        >>> trial = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), protects="record_within_arm")
+        >>> trial = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1, missing=0), protects="record_within_arm")
         >>> allowed = Guarantee(epsilon=1.0, delta=1e-6, protects="record_within_arm")
         >>> expected = [Rehearsal(trial, 100, rule=rule) for rule in ("additive", "zcdp")]
         >>> [narrower(ArmTotals(), source, allowed, "total_1").delta for source in expected]

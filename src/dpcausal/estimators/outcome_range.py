@@ -69,7 +69,7 @@ class OutcomeRange(BaseEstimator):
     noise of about 3 · steps / epsilon units; where the tail is less than twice that, the search is refused.
 
     Privacy:
-        At most `2 steps - 1` queries, each a noisy number of units below a threshold, with equal shares of epsilon.
+        `2 steps` queries, each a noisy number of units beyond a threshold, with equal shares of epsilon.
 
     Attributes:
         tail: The share of units that may be beyond each bound. They will count as the bound, which biases an effect by
@@ -112,7 +112,7 @@ class OutcomeRange(BaseEstimator):
         for low in (outcome.low, outcome.high - cell):  # nothing narrower can be found, and these must be bounds
             replace(outcome, low=low, high=low + cell, missing=None)
         guarantee = guarantee_for(source, epsilon, delta)
-        each = guarantee.part(2 * self.steps - 1)
+        each = guarantee.part(2 * self.steps)
         noise = calibrate(OutcomesBelow(outcome.low), source.schema, each)
         noise_sd = NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance ** 0.5
         if _TAIL_SDS * noise_sd > self.tail * source.n:
@@ -125,26 +125,22 @@ class OutcomeRange(BaseEstimator):
         low, high = search.bound(outcome, upper=False), search.bound(outcome, upper=True)
         if low >= high:  # noise alone can do that
             low, high = outcome.low, outcome.high
-        found = replace(outcome, low=low, high=high, missing=min(max(outcome.missing_value, low), high))
-        return Range(
-            found, outcome, self.tail, guarantee, tuple(release.receipt for release in search.releases.values())
-        )
+        found = outcome.narrowed(low, high)
+        return Range(found, outcome, self.tail, guarantee, tuple(release.receipt for release in search.releases))
 
 
 class _Search:
     def __init__(self, source: Source, each: Guarantee, most: float, steps: int) -> None:
         self.source, self.each, self.most, self.steps = source, each, most, steps
-        self.releases: dict[float, Release] = {}
+        self.releases: list[Release] = []
 
     def bound(self, outcome: Real, *, upper: bool) -> float:
         """Return the innermost threshold with no more than the tail beyond it, allowing for noise."""
         inside, outside = (outcome.low, outcome.high) if upper else (outcome.high, outcome.low)
         for _ in range(self.steps):
             middle = (inside + outside) / 2
-            if middle not in self.releases:  # both searches may ask the same
-                self.releases[middle] = self.source.release(OutcomesBelow(middle), self.each)
-            below = self.releases[middle].value("below")
-            if (self.source.n - below if upper else below) <= self.most:
+            self.releases.append(self.source.release(OutcomesBelow(middle, at_least=upper), self.each))
+            if self.releases[-1].value("units") <= self.most:
                 outside = middle
             else:
                 inside = middle

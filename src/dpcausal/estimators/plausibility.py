@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
+from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.text import format_number
 
@@ -31,6 +32,7 @@ _FAR = 2.0
 
 _FREE = "This warning uses released numbers only and cost no privacy."
 _CELLS = "cells that do not match the declaration (decimal or thousands signs, units, spelling)"
+_LOOK = "Where the table is, run: dpcausal check STUDY --table TABLE"
 _REMEDY = "where the table is, run: dpcausal check STUDY --table TABLE"
 
 
@@ -63,13 +65,22 @@ class Signs:
         sizes: Each arm's number of units, control first.
         means: Each arm's mean outcome, control first.
         variance: The outcome's variance within arms or strata.
+        compared: The number of units in the comparison, where it was released without the arms' sizes.
         unread: Covariates whose values all equal that of an unreadable cell, within noise.
     """
 
     sizes: tuple[Measured, ...] = ()
     means: tuple[Measured, ...] = ()
     variance: Measured | None = None
+    compared: Measured | None = None
     unread: tuple[str, ...] = ()
+
+
+def compared_in(release: Release) -> Measured | None:
+    """Return the number of units in the comparison as a release holds it; None where it is public."""
+    if "compared" not in release.names:
+        return None
+    return Measured(release.value("compared"), release.variance("compared") ** 0.5)
 
 
 def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
@@ -93,14 +104,18 @@ def with_warnings(effect: Effect, *texts: str) -> Effect:
 
 
 def _of_outcomes(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...]:
-    """Warn where all outcomes may equal the value of an unreadable cell.
+    """Warn where all outcomes may equal the value that is declared for an unreadable cell.
 
     Both means must equal it, and no variance may be visible. Where noise could hide a variance, a mean in the middle is
     a sign all the same, unless bounds are symmetric about 0: changes and differences are centred by their nature.
     """
     low, high = schema.outcome_bounds
     variance, missing = signs.variance, missing_outcome(schema)
-    if variance is None or abs(effect.estimate) > _WITHIN * effect.privacy_sd:
+    if (
+        variance is None
+        or schema.outcome in schema.required_columns
+        or abs(effect.estimate) > _WITHIN * effect.privacy_sd
+    ):
         return ()
     resolved = variance.resolves((_VARIANCE if signs.means else _VARIANCE_ALONE) * (high - low) ** 2)
     if variance.value > (3 if resolved else 2) * variance.noise_sd or not (resolved or (signs.means and low != -high)):
@@ -151,24 +166,26 @@ def _of_covariates(schema: Schema, signs: Signs) -> tuple[str, ...]:
 def _of_sizes(effect: Effect, signs: Signs) -> tuple[str, ...]:
     return tuple(
         f"almost no unit is in the arm {arm}, within noise. The usual cause is a treatment that is not spelled as "
-        f"declared: {_REMEDY}"
+        f"declared, or outcomes that cannot be read: {_REMEDY}"
         for arm, size in zip(effect.arms, signs.sizes, strict=False)
         if size.resolves(_SIZE * effect.n) and (size.value < 2 or size.is_at(0.0))
     )
 
 
 def _of_outside(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...]:
-    """Warn where many units are in no arm, although the two that are compared are all that are declared."""
-    treatment = schema.treatment
-    if len(signs.sizes) != 2 or len(treatment.arms) != 2 or treatment.undeclared is not None:
+    """Warn where many units are outside, although the two arms that are compared are all that are declared."""
+    inside = signs.compared
+    if len(signs.sizes) == 2:
+        inside = Measured(sum(size.value for size in signs.sizes), math.hypot(*(size.noise_sd for size in signs.sizes)))
+    if inside is None or len(schema.treatment.arms) != 2 or not schema.units_may_be_outside:
         return ()
-    inside = Measured(sum(size.value for size in signs.sizes), math.hypot(*(size.noise_sd for size in signs.sizes)))
-    share = 1 - inside.value / effect.n
+    share = min(1 - inside.value / effect.n, 1.0)
     if not inside.resolves(_SIZE * effect.n) or share <= _OUTSIDE or inside.is_at(effect.n):
         return ()
-    outside = f"about {100 * share:.0f} % of units are in neither arm, and outside the comparison"
-    cause = "otherwise the usual cause is a treatment that is missing or not spelled as declared"
-    return (f"{outside}. If the table has more arms, declare them all; {cause}: {_REMEDY}",)
+    required = " or ".join(column.name for column in schema.required_columns)
+    lacking = f"units that lack {required}; " if required else ""
+    causes = f"{lacking}arms that are missing or not declared; {_CELLS}"
+    return (f"about {100 * share:.0f} % of units are outside the comparison. Causes may be: {causes}. {_LOOK}",)
 
 
 def _of_range(effect: Effect, schema: Schema) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.estimators.interval_policy import arm_below_noise
-from dpcausal.estimators.plausibility import Measured, Signs
+from dpcausal.estimators.plausibility import Measured, Signs, compared_in
 from dpcausal.estimators.score_noise import PrivateScore
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import WeightedArms
@@ -81,6 +81,7 @@ class WeightedMeans:
                 for sign, mean, weight in zip((-1, 1), means, weights, strict=True)
             ),
             variance=Measured(within, hidden),
+            compared=compared_in(release),
         )
 
     @property

@@ -227,6 +227,7 @@ def _effect(  # noqa: PLR0913, PLR0917
             "units whose arm is missing or not declared count in no arm"
             if treatment.undeclared is None
             else f"a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}",
+            *metric.missing_handling(source.schema),
         ),
         receipts=(release.receipt,),
         notes=(

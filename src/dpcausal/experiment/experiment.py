@@ -63,7 +63,10 @@ class Experiment:
         >>> experiment = Experiment(
         ...     name="checkout",
         ...     treatment=Treatment("arm", arms=("old", "new")),
-        ...     metrics=[Metric(Real("revenue", 0, 200)), Metric(Binary("bought"), weight=2)],
+        ...     metrics=[
+        ...         Metric(Real("revenue", 0, 200, missing=0)),
+        ...         Metric(Binary("bought", missing=0), weight=2),
+        ...     ],
         ...     epsilon=1.0,
         ... )
         >>> Experiment.from_toml(experiment.to_toml()) == experiment
@@ -100,7 +103,20 @@ class Experiment:
             raise StudyError(expected="a text as name", got=repr(words)[:200], hint="write it between quotes.")
         check_plain_text("texts of an experiment", words)
         self._check_choices()
+        self._check_missing()
         guarantee_for(self._rehearsal(2), self.epsilon, self.delta)
+
+    def _check_missing(self) -> None:
+        """Raise unless every metric says what a missing value counts as: all metrics are about the same units."""
+        columns = {name for metric in self.metrics for name in metric.without_missing}
+        undeclared = sorted(columns - set(self.unit.added if self.unit else ()))
+        if undeclared:
+            raise StudyError(
+                expected="metrics that declare what a missing value counts as, or totals over a unit's records",
+                got=f"{', '.join(undeclared)} without missing",
+                hint=f'often it is none: Real("{undeclared[0]}", …, missing=0). For a mean over the units that have a '
+                "value, divide by whether they have: denominator=Binary(…, missing=0).",
+            )
 
     def _check_choices(self) -> None:
         if self.method not in get_args(Method) or not is_number(self.level) or not 0.5 <= self.level < 1:

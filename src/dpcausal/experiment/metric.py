@@ -9,6 +9,7 @@ from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
 from dpcausal.queries.metric_moments import MetricColumn
 from dpcausal.real import Real
+from dpcausal.schema import Schema
 from dpcausal.validation import check_keys, is_number
 
 MetricKind = Literal["mean", "proportion", "ratio"]
@@ -33,7 +34,8 @@ class Metric(_Declared):
 
     The bounds of a column are its cap: values beyond count as the bound, so a mean is a capped mean. A ratio metric is
     the sum of one column over the sum of another, such as clicks per view; each unit is a user, or a cluster where
-    clusters were randomised, with sums over its members.
+    clusters were randomised, with sums over its members. An experiment needs `missing` in both columns: as what a
+    missing value counts, often 0.
 
     Attributes:
         column: What is averaged: a `Real` with public bounds, or a `Binary` for a proportion; the numerator of a ratio.
@@ -58,7 +60,7 @@ class Metric(_Declared):
             raise SchemaError(
                 expected="columns of a metric that are a Real or a Binary",
                 got=repr(columns)[:200],
-                hint='write for instance Metric(Real("revenue", 0, 200)).',
+                hint='write for instance Metric(Real("revenue", 0, 200, missing=0)).',
             )
         if self.denominator is not None and self.covariate is not None:
             raise SchemaError(
@@ -70,7 +72,7 @@ class Metric(_Declared):
             raise SchemaError(
                 expected="different columns without indicators",
                 got=f"columns {', '.join(self.columns)} of {self.label!r}",
-                hint="leave indicator out: a missing value counts as the declared missing value.",
+                hint="leave indicator out: a missing value counts as what missing= declares.",
             )
         if not is_number(self.weight) or self.weight <= 0 or not isinstance(self.lower_is_better, bool):
             raise SchemaError(
@@ -91,6 +93,18 @@ class Metric(_Declared):
         """The columns themselves."""
         second = self.denominator or self.covariate
         return (self.column, *([second] if second else []))
+
+    @property
+    def without_missing(self) -> tuple[str, ...]:
+        """Which of its columns do not say what a missing value counts as; a covariate need not."""
+        columns = (each for each in (self.column, self.denominator) if each is not None)
+        return tuple(each.name for each in columns if each.missing is None)
+
+    def missing_handling(self, schema: Schema) -> tuple[str, ...]:
+        """Return as what missing values of its columns count, in words; nothing of a total, which is never missing."""
+        never = (*(schema.unit.added if schema.unit else ()), *(column.name for column in schema.required_columns))
+        columns = (each for each in (self.column, self.denominator) if each is not None and each.name not in never)
+        return tuple(f"a missing {each.name} counted as {each.missing_value}" for each in columns)
 
     @property
     def label(self) -> str:

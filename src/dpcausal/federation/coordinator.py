@@ -189,7 +189,7 @@ class Coordinator:
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
         """The number of units in each arm where the schema declares arms public; otherwise None."""
-        if self.schema.protects == "record":
+        if not self.schema.sizes_are_public:
             return None
         control, treated = zip(*(message.arm_sizes or (0, 0) for message in self._members().values()), strict=True)
         return sum(control), sum(treated)

@@ -86,7 +86,7 @@ def why_invalid(message: Message, site: str, question: Question, units: int | No
         for earlier in before
         if earlier.code == "answered" and earlier.as_of == message.as_of
     ]
-    public, ask = question.study.schema.protects != "record", question.request.ask
+    public, ask = question.study.schema.sizes_are_public, question.request.ask
     answered = message.code == "answered"
     counted = answered and ask in _COUNTED
     problem = _first(

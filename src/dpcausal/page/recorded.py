@@ -173,6 +173,13 @@ DATA_HANDLING = (
     message("outside the comparison: {arms}; a missing or undeclared arm counted as {arm}"),
     message("a missing or undeclared arm counted as {arm}"),
     message("units whose arm is missing or not declared count in no arm"),
+    message("outside the comparison: units whose outcome is missing or unknown"),
+    message("outside the comparison: units whose outcome is missing or no number"),
+    message(
+        "outside the comparison: units whose outcome is missing or no number; numbers in text were read as in {first} "
+        "or {second}"
+    ),
+    message("outside the comparison: units without {column}"),
     message("a missing or unknown outcome counted as {value}"),
     message("a missing outcome, or one that is no number, counted as {value}"),
     message(

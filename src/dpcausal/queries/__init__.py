@@ -112,17 +112,25 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
     That includes the version of the data, so that an answer stored for one version is never given for another. Which of
     a unit's records is used may depend on any declared column, so with a unit all of them count, and every arm. A look
     of a prepaid schedule is answered once, from the version on which it is asked first, so no version is part of it.
+    Who is in the comparison depends on every required column.
     """
-    columns = query.reads(schema)
+    schema = seen_by(query, schema)
+    columns, required = query.reads(schema), schema.required_columns
     if schema.unit:
         columns = (*schema.columns, *([schema.treatment.every_arm] if schema.treatment.outside else []))
     return {
         "query": to_dict(query),
         "guarantee": guarantee.to_dict(),
         "columns": [column.meaning for column in columns],
+        "required": [column.meaning | {"missing": None} for column in required],
         "unit": declared_dict(schema.unit) if schema.unit else None,
         "as_of": None if query.prepaid else as_of,
     }
+
+
+def seen_by(query: Query, schema: Schema) -> Schema:
+    """Return a schema as a query sees it: units that lack what the query requires are outside the comparison."""
+    return schema.requiring(query.required)
 
 
 def is_summable(query: Query) -> bool:

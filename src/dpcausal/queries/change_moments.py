@@ -67,6 +67,11 @@ class ChangeMoments(Query):
                 )
         return found[self.before], found[self.after] if self.after else ("outcome", schema.outcome)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the values before and after."""
+        return tuple(name for name in (self.before, self.after) if name)
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         (_, before), (_, after) = self.columns(schema)

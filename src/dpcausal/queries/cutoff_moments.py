@@ -84,6 +84,11 @@ class CutoffMoments(Query):
         middle, ticks_to_one = grid(self.column(schema))
         return round((self.cutoff - middle) * ticks_to_one), round(self.bandwidth * ticks_to_one)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the running variable, which decides on the treatment."""
+        return (self.running,)
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         self.place(schema)

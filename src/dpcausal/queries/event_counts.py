@@ -99,6 +99,11 @@ class EventCounts(Query):
             )
         return tuple(name + stratum for stratum in strata for name in names)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: what ended follow-up."""
+        return (self.event,) if self.event else ()
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
         low, high = schema.outcome_bounds

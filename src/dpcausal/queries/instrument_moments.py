@@ -105,6 +105,11 @@ class InstrumentMoments(Query):
     def _numbers(self, schema: Schema) -> tuple[str, ...]:
         return "", "outcome", self.received, *design_names(self.covariates, schema)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the treatment received."""
+        return (self.received,)
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         self.place(schema)

@@ -56,6 +56,13 @@ class MatchedContrast(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         covariates_named(self.covariates, schema)
+        if schema.required_columns:
+            raise QueryError(
+                expected=f"an outcome that no unit lacks, which the proof of {self.name} needs",
+                got=f"{schema.outcome.name!r}, without which a unit is outside the comparison",
+                hint="use Stratification; or, where no outcome is missing, declare what would count in its place: "
+                f"{type(schema.outcome).__name__}({schema.outcome.name!r}, …, missing=…).",
+            )
         if protects != "outcome":
             raise QueryError(
                 expected="a schema that declares covariates and arms public: protects='outcome'",

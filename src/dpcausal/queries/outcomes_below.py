@@ -1,17 +1,17 @@
-"""The number of outcomes below a threshold."""
+"""The number of outcomes below a threshold, or at or above it."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 
@@ -19,19 +19,23 @@ from dpcausal.validation import is_number
 class OutcomesBelow(Query):
     """How many units have an outcome below a public threshold. One unit moves it by one: docs/proofs/outcomes_below.md.
 
+    A unit without an outcome is on neither side, unless the outcome declares `missing`.
+
     Attributes:
         threshold: The threshold, within the outcome's bounds.
+        at_least: Whether to count the outcomes at or above it instead.
     """
 
     name: ClassVar[str] = "outcomes_below"
 
     threshold: float
+    at_least: bool = False
 
     def __post_init__(self) -> None:
-        if not is_number(self.threshold):
+        if not is_number(self.threshold) or not isinstance(self.at_least, bool):
             raise QueryError(
-                expected="a number as threshold",
-                got=repr(self.threshold),
+                expected="a number as threshold, and at_least true or false",
+                got=f"{self.threshold!r} and {self.at_least!r}",
                 hint="choose one within the outcome's bounds.",
             )
 
@@ -44,19 +48,21 @@ class OutcomesBelow(Query):
                 got=f"outcome {schema.outcome.name!r} and threshold {self.threshold!r}",
                 hint="a yes-or-no outcome has its bounds already.",
             )
-        return Sensitivity(norm, (Coordinate("below", 1.0, Fraction(1)),), Fraction(1))
+        return Sensitivity(norm, (Coordinate("units", 1.0, Fraction(1)),), Fraction(1))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
-        return (schema.outcome,)
+        return schema.treatment.every_arm, schema.outcome
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
         """Return the expected answer without noise and without an effect: outcomes are normal."""
         distance = (self.threshold - expectations.mean) / max(expectations.sd, 1e-300)
-        return {"below": expectations.n * (1 + math.erf(distance / math.sqrt(2))) / 2}
+        below = (1 + math.erf(distance / math.sqrt(2))) / 2
+        return {"units": expectations.n * (1 - below if self.at_least else below)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
         low, high = schema.outcome_bounds
-        return (cls((low + high) / 2),) if isinstance(schema.outcome, Real) else ()
+        middle = (low + high) / 2
+        return (cls(middle), cls(middle, at_least=True)) if isinstance(schema.outcome, Real) else ()

@@ -98,6 +98,11 @@ class Query(Protocol):
         return "either"
 
     @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: a unit that lacks one is outside, unless it declares `missing`."""
+        return ()
+
+    @property
     def vault_learner(self) -> str | None:
         """The name of the learner that the vault runs for the answer; None where it runs none."""
         return None
@@ -148,8 +153,9 @@ def check_all_compared(query: Query, schema: Schema, protects: Protects) -> None
         raise QueryError(
             expected=f"a treatment whose two arms hold every unit, which the proof of {query.name} needs",
             got=f"{schema.treatment.name!r}, where units may be outside the comparison",
-            hint="choose another estimator, such as Stratification; or, where the table holds two arms only, say to "
-            "which one an undeclared value counts: Treatment(…, undeclared=…).",
+            hint="choose another estimator, such as Stratification; or, where the table holds two arms only and every "
+            "outcome, say what counts in place of others: Treatment(…, undeclared=…) and "
+            f"{type(schema.outcome).__name__}({schema.outcome.name!r}, …, missing=…).",
         )
 
 

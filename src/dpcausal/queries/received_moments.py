@@ -59,6 +59,11 @@ class ReceivedMoments(Query):
             )
         return found[0]
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the treatment received."""
+        return (self.received,)
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         self.place(schema)

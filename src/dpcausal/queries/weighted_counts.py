@@ -98,6 +98,11 @@ class WeightedCounts(Query):
         """Return the name of each count: by arm, then interval and kind, and those beyond the last edge last."""
         return self.unweighted.counts(schema)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: what ended follow-up."""
+        return (self.event,) if self.event else ()
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)

@@ -51,7 +51,7 @@ class Rehearsal(Expectations):
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
         """The expected number of units in each arm where the schema declares arms public; otherwise None."""
-        return None if self.schema.protects == "record" else self.expected_sizes
+        return self.expected_sizes if self.schema.sizes_are_public else None
 
     @property
     def caveats(self) -> tuple[str, ...]:

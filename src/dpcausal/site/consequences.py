@@ -79,7 +79,7 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
         }
         for query, guarantee in study.site_questions(n or _ANY_UNITS, site)
     ]
-    public = ["n", "as_of"] if study.schema.protects == "record" else ["n", "arm_sizes", "as_of"]
+    public = ["n", "arm_sizes", "as_of"] if study.schema.sizes_are_public else ["n", "as_of"]
     masked = study.secure_settings is not None
     return json.dumps({"site": site, "public": public, "masked": masked, "releases": releases}, indent=2)
 

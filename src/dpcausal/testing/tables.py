@@ -12,16 +12,21 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn, Treatment, listed_values
 
 
-def standard_schema(protects: Protects = "record", undeclared: Value | None = None) -> Schema:
+def standard_schema(
+    protects: Protects = "record", undeclared: Value | None = None, *, complete: bool | None = None
+) -> Schema:
     """Return a schema with columns of every kind: treat, score, ward (by which units enter), age and smoker.
 
     Args:
         protects: What one unit may change.
         undeclared: The arm to which an undeclared value counts; if left out, such units are outside the comparison.
+        complete: Whether a missing outcome counts as 5, so that no unit is outside for the lack of one. If left out,
+            where arms are public or `undeclared` sends every unit to an arm.
     """
+    complete = protects != "record" or undeclared is not None if complete is None else complete
     return Schema(
         treatment=Treatment("treat", undeclared=undeclared),
-        outcome=Real("score", 0, 10),
+        outcome=Real("score", 0, 10, missing=5.0 if complete else None),
         covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes"))],
         protects=protects,
         entry="ward",

@@ -1,9 +1,9 @@
 """Any table forced into its schema, row by row, as one SQL text.
 
 Every row becomes a few integers, each made from that row alone and held within public limits. No value can make this
-fail: what does not read as declared counts as the declared missing value. Numbers are written as CAST('0.1' AS DOUBLE),
-rounding as FLOOR(x + 0.5) and texts as their bytes, because engines agree on these to the last bit and on shorter
-spellings they do not.
+fail: what does not read as declared counts as the declared missing value, and a row that lacks what is required counts
+in no arm. Numbers are written as CAST('0.1' AS DOUBLE), rounding as FLOOR(x + 0.5) and texts as their bytes, because
+engines agree on these to the last bit and on shorter spellings they do not.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Indicator, Unit
+from dpcausal.columns import Binary, Category, Column, Indicator, Unit
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
@@ -42,6 +42,14 @@ def columns_used(schema: Schema) -> tuple[str, ...]:
     """Return the table's columns that the schema needs."""
     unit = (schema.unit.name, schema.unit.by) if schema.unit else ()
     return tuple(dict.fromkeys((*map(table_column, schema.columns), *unit)))
+
+
+def columns_behind(schema: Schema, coerced_columns: Collection[str]) -> frozenset[str]:
+    """Return the coerced columns whose cells decide on some: who is in an arm depends on what is required of units."""
+    names = dict(zip([column.name for column in schema.columns], column_names(schema), strict=False))
+    arms = not {"treatment", "arm"}.isdisjoint(coerced_columns)
+    required = {names[column.name] for column in schema.required_columns} if arms else set()
+    return frozenset(coerced_columns) | required
 
 
 def dated_columns(schema: Schema) -> frozenset[str]:
@@ -84,10 +92,14 @@ def coerced(
         code = value if name in events and not isinstance(column, Real) else _ticks(column, value, family, dialect)
         if name == "outcome" and not isinstance(column, Real):
             code = f"{2 * GRID} * ({code}) - {GRID}"
+        if isinstance(column, Treatment):
+            code = _among_compared(column, code, schema, families, dialect)
         ticks[name] = f"{code if floating and isinstance(column, Real) else f'CAST({code} AS INTEGER)'} AS {name}"
     if unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
-        first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, ticks))
+        used = [name for name in read if name in columns_behind(schema, kept)]
+        first, then = (", ".join(each[name] for name in used) for each in (cells, read))
+        last = ", ".join(ticks[name] for name in kept)
         return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
     by = unit.by
     number = _order(unit, dialect) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
@@ -307,6 +319,25 @@ def _every_arm(column: EveryArm, value: str, family: Family, dialect: Dialect) -
     cells = enumerate(_spelled(column, family, dialect))
     cases = " ".join(f"WHEN {_is_spelled(value, each)} THEN {code}" for code, each in cells if code != rest)
     return f"CASE {cases} ELSE {rest} END"
+
+
+def _among_compared(
+    column: Treatment, code: str, schema: Schema, families: Mapping[str, Family], dialect: Dialect
+) -> str:
+    """Return the code of an arm, or that of no arm for a row that lacks what is required."""
+    none = len(column.arms) if isinstance(column, EveryArm) else OUTSIDE
+    places = {each.name: place for place, each in enumerate(schema.columns)}
+    for each in schema.required_columns:
+        there = _is_readable(each, f"read_{places[each.name]}", families[each.name], dialect)
+        code = f"CASE WHEN {there} THEN {code} ELSE {none} END"
+    return code
+
+
+def _is_readable(column: Column, value: str, family: Family, dialect: Dialect) -> str:
+    """Return whether a value is a number, or one of those that are listed. NaN is above infinity."""
+    if isinstance(column, Real):
+        return f"{value} <= {literal(math.inf)}"
+    return f"{value} IN ({', '.join(_spelled(column, family, dialect))})"
 
 
 def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dialect) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any, Generic, Protocol, TypeVar
 from dpcausal.arrays import Array, Int64s
 from dpcausal.calibration import Noise
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import Query
+from dpcausal.queries import Query, seen_by
 from dpcausal.release import PublicValue
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Engine, adds_products
+from dpcausal.vault.engines import Engine, adds_products, with_schema
 from dpcausal.vault.numerics.learners import Learn
 
 Q_co = TypeVar("Q_co", bound=Query, covariant=True)
@@ -81,6 +81,16 @@ class Answer:
         names = (at.name for at in noise.sensitivity.coordinates)
         pairs = zip(names, noise.scales, strict=True)
         return replace(noise, scales=tuple(self.scales[name] if scale is None else scale for name, scale in pairs))
+
+
+def seen_through(query: Query, schema: Schema, engine: Engine) -> tuple[Schema, Engine]:
+    """Return a schema as a query sees it, and the table through it.
+
+    Raises:
+        EngineError: If the query sees another schema and the engine has one only.
+    """
+    seen = seen_by(query, schema)
+    return seen, engine if seen is schema else with_schema(engine, seen)
 
 
 AnswerFunction = Callable[[AnswerContext[Any]], Answer]

@@ -22,7 +22,7 @@ from dpcausal.release import Asked, Contribution, Receipt, Release, joint_price,
 from dpcausal.schema import Schema
 from dpcausal.text import html_table
 from dpcausal.vault.answers import ANSWERS
-from dpcausal.vault.context import AnswerContext, runs_kernel
+from dpcausal.vault.context import AnswerContext, runs_kernel, seen_through
 from dpcausal.vault.engines import check_workers, with_schema
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import Sampler
@@ -47,8 +47,9 @@ __all__ = ["Sampler", "Vault"]
 class Vault:
     """A table behind one door.
 
-    The number of units is public, and so are the arms' sizes where the schema declares arms public; both are read when
-    the vault is opened. Everything else leaves only as the noisy answer to a query that was debited first.
+    The number of units is public, and so are the arms' sizes where the schema declares arms public and no unit can lack
+    its outcome; both are read when the vault is opened. Everything else leaves only as the noisy answer to a query that
+    was debited first.
 
     Args:
         table: A pandas, polars or pyarrow table; a polars lazy frame; a Spark frame; a DuckDB relation; a table of
@@ -117,8 +118,8 @@ class Vault:
         self._ledger.bind(as_of, data_set, self._n)
 
     def _count(self) -> None:
-        """Count the units, and their arms where these are public: without arms, a file's own row count is enough."""
-        if self._schema.protects == "record":
+        """Count the units, and each arm's where that is public: without arms, a file's own row count is enough."""
+        if not self._schema.sizes_are_public:
             self._n, self._arm_sizes = int(self._engine.aggregate({}, ["1"], whole=True)[0]), None
             return
         arms = self._engine.aggregate({"treatment": 3}, ["1"], whole=True)
@@ -141,7 +142,7 @@ class Vault:
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
+        """The number of units in each compared arm where the schema makes that public; otherwise None."""
         return self._arm_sizes
 
     @property
@@ -241,8 +242,9 @@ class Vault:
 
     def check_ready(self, query: Query) -> None:
         """Raise if the machines where the table is lack what the answer to a query needs there. No table is read."""
-        if runs_kernel(query, self._schema, self._engine):
-            check_workers(self._engine)
+        schema, engine = seen_through(query, self._schema, self._engine)
+        if runs_kernel(query, schema, engine):
+            check_workers(engine)
 
     def _previous(self, query: Query, guarantee: Guarantee) -> str | None:
         """Return the request of the look before this one, if there is one; raise where it has no answer yet."""
@@ -285,7 +287,8 @@ class Vault:
         return Release.of(query, guarantee, noise, noisy=noisy, public_values=answer.public_values, receipt=receipt)
 
     def _context(self, query: Query, guarantee: Guarantee) -> AnswerContext[Query]:
-        return AnswerContext(query, self._schema, self._engine, guarantee, self._sampler, self._learner(query))
+        schema, engine = seen_through(query, self._schema, self._engine)
+        return AnswerContext(query, schema, engine, guarantee, self._sampler, self._learner(query))
 
     def _learner(self, query: Query) -> Learner | None:
         name = query.vault_learner

@@ -143,3 +143,7 @@ def debit() -> Finding:
 
 def public() -> Finding:
     return check_public_outputs(TARGETS[2], 6)
+
+
+def public_of(name: str) -> Check:
+    return lambda: check_public_outputs(_target(name))

@@ -16,7 +16,7 @@ from dpcausal.vault.answers import arm_moments, regression_moments
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.readers import files
-from tests.audit.mutants.mutant import answer_by, determinism_of, mutant, public, shape_of
+from tests.audit.mutants.mutant import answer_by, determinism_of, mutant, public, public_of, shape_of
 
 
 @mutant("the number of treated units is told", public)
@@ -99,3 +99,8 @@ def statistics(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(files, "_parquet", plain)
     patch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
+
+
+@mutant("sizes of public arms that tell who lacks an outcome", public_of("DifferenceInMeans, trial, missing"))
+def counted_outcomes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dpc.Schema, "sizes_are_public", property(lambda schema: schema.protects != "record"))

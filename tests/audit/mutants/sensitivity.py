@@ -40,6 +40,7 @@ from dpcausal.queries import (
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
+from dpcausal.schema import Schema
 from dpcausal.vault import coercion
 from dpcausal.vault.answers import (
     arm_regression_moments,
@@ -472,6 +473,13 @@ def counted_twice(patch: pytest.MonkeyPatch) -> None:
     def answer(context: AnswerContext[OutcomesBelow]) -> Answer:
         query, schema = context.query, context.schema
         below = f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
-        return Answer({"below": int(context.engine.aggregate({}, [below, below]).sum())})
+        return Answer({"units": int(context.engine.aggregate({}, [below, below]).sum())})
 
     answer_by(patch, OutcomesBelow, answer)
+
+
+@mutant(
+    "a unit that loses its outcome, where arms are public, moves more than is paid for", sensitivity_of(CellMoments)
+)
+def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Schema, "bounded_as", lambda _, protects: protects)

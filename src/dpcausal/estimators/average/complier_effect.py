@@ -17,7 +17,7 @@ from dpcausal.estimators.two_means import arm_sizes_of, size_slopes, variances
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release
-from dpcausal.source import Source, guarantee_for
+from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 
 _WEAK = 10.0
@@ -71,8 +71,8 @@ class ComplierEffect(BaseEstimator):
 
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
-        >>> took = Binary("took_drug", values=("no", "yes"))
-        >>> score = Real("score", 0, 10)
+        >>> took = Binary("took_drug", values=("no", "yes"), missing="no")
+        >>> score = Real("score", 0, 10, missing=5)
         >>> trial = Schema(treatment=Treatment("arm"), outcome=score, covariates=[took], protects="record_within_arm")
         >>> plan = ComplierEffect(received="took_drug").estimate(Rehearsal(trial, n=4_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 3)
@@ -93,6 +93,7 @@ class ComplierEffect(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         allowed = guarantee_for(source, epsilon, delta)
+        source = RequiringSource(source, [self.received])
         refusal, signs = "", Signs()
         if self.covariates:
             query = InstrumentMoments(self.received, self.covariates, self.interaction)

@@ -20,7 +20,7 @@ from dpcausal.queries import Cells, ChangeMoments, Cut, SubgroupMoments
 from dpcausal.queries.change_moments import widest_change
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
-from dpcausal.source import Source, guarantee_for
+from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 from dpcausal.validation import is_number
 
@@ -114,6 +114,7 @@ class DifferenceInDifferences(BaseEstimator):
 
     def _by_change(self, source: Source, guarantee: Guarantee) -> Effect:
         """Compare the mean change of units that were seen before and after."""
+        source = RequiringSource(source, [self.before])
         schema = source.schema
         query = self._query(schema, self.before, "", self.change)
         placebo_query = self._query(schema, self.earlier, self.before, ()) if self.earlier else None
@@ -147,7 +148,7 @@ class DifferenceInDifferences(BaseEstimator):
         columns = ChangeMoments(before, after, -1.0, 1.0).columns(schema)
         low, high = change or widest_change(columns[0][1], columns[1][1])
         query = ChangeMoments(before, after, low, high)
-        query.sensitivity(schema, schema.protects, "l1")  # which raises where bounds do not fit
+        query.sensitivity(schema, "record", "l1")  # which raises where bounds do not fit
         return query
 
     def _by_period(self, source: Source, allowed: Guarantee) -> Effect:

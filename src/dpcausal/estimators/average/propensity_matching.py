@@ -60,7 +60,7 @@ class PropensityMatching(BaseEstimator):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> schema = Schema(
         ...     treatment=Treatment("treat"),
-        ...     outcome=Real("score", 0, 100),
+        ...     outcome=Real("score", 0, 100, missing=50),
         ...     covariates=[Real("age", 18, 90)],
         ...     protects="outcome",
         ... )

@@ -14,7 +14,7 @@ from dpcausal.joint_estimate import JointEstimate
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release
-from dpcausal.source import Source, guarantee_for
+from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 
 
@@ -77,6 +77,7 @@ class RegressionDiscontinuity(BaseEstimator):
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         query = CutoffMoments(self.running, self.cutoff, self.bandwidth, self.treated_below)
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "product_1")
+        source = RequiringSource(source, query.required)
         release = source.release(query, guarantee)
         sides = [_side(release, arm, source.schema.outcome_bounds) for arm in (0, 1)]
         arms = source.schema.treatment.labels_or_values

@@ -10,7 +10,7 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.plausibility import Measured, Signs, warned
+from dpcausal.estimators.plausibility import Measured, Signs, compared_in, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.cuts import bins, cuts_of
@@ -120,7 +120,7 @@ class Stratification(BaseEstimator):
             notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.caveats),
             no_interval=_refusal(release.value("size"), units, release.value("means")),
         )
-        return warned(effect, source.schema, Signs(variance=variance))
+        return warned(effect, source.schema, Signs(variance=variance, compared=compared_in(release)))
 
     def _query(
         self, cuts: Sequence[Cut], source: Source, allowed: Guarantee

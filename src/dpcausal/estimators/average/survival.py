@@ -30,7 +30,7 @@ from dpcausal.queries.features import Estimand
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
 from dpcausal.schema import Schema
-from dpcausal.source import Source, guarantee_for
+from dpcausal.source import RequiringSource, Source, guarantee_for
 
 SurvivalEstimand = Literal["rmst", "survival", "incidence"]
 
@@ -111,6 +111,7 @@ class Survival(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         query, allowed = self._query(source.schema), guarantee_for(source, epsilon, delta)
+        source = RequiringSource(source, query.required)
         found: FollowUp
         if self.covariates:
             weighting = Weighting(check_weighting(self.covariates, self.by), self.weights, self.clip)

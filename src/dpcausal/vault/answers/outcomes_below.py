@@ -1,4 +1,4 @@
-"""How many outcomes lie below a threshold. Proof: docs/proofs/outcomes_below.md."""
+"""How many outcomes lie on one side of a threshold. Proof: docs/proofs/outcomes_below.md."""
 
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @answers(OutcomesBelow)
 def answer(context: AnswerContext[OutcomesBelow]) -> Answer:
-    """Return the count, of all units: the outcome's range is that of the whole table."""
-    query, schema, engine = context.query, context.schema, context.engine
+    """Return the count, of all declared arms: the outcome's range is that of the whole table."""
+    query, schema = context.query, context.schema
     outcome: Real = schema.outcome  # type: ignore[assignment]
-    sums = engine.aggregate(
-        {}, [f"CASE WHEN outcome < {ticks_of(outcome, query.threshold)} THEN 1 ELSE 0 END"], whole=True
-    )
-    return Answer({"below": int(sums[0])})
+    side = f"outcome {'>=' if query.at_least else '<'} {ticks_of(outcome, query.threshold)}"
+    arms = len(schema.treatment.arms)
+    counts = context.engine.aggregate({"arm": arms + 1}, [f"CASE WHEN {side} THEN 1 ELSE 0 END"], whole=True)
+    return Answer({"units": int(counts[:arms].sum())})

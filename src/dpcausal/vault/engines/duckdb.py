@@ -158,7 +158,7 @@ class DuckDBEngine:
         self._units: int | None = None
         self._view = passes is None and connection is not None and _has_view(relation)
         self._schema, self._families = schema, families_of(relation)
-        self._outside = schema.treatment.units_may_be_outside
+        self._outside = schema.units_may_be_outside
         self._coerced()  # raises now what it would raise later
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
@@ -217,7 +217,7 @@ class DuckDBEngine:
     def with_schema(self, schema: "Schema") -> Self:
         """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
         other = copy.copy(self)  # which shares the lock: a relation answers one thread at a time
-        other._schema, other._outside = schema, schema.treatment.units_may_be_outside  # noqa: SLF001 (its own copy)
+        other._schema, other._outside = schema, schema.units_may_be_outside  # noqa: SLF001 (its own copy)
         other._coerced()  # noqa: SLF001 (its own copy)
         return other
 

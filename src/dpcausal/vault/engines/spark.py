@@ -82,7 +82,7 @@ class SparkEngine:
             return frame.sparkSession.sql(text, dpcausal_source=renamed)
 
         self._frame, self._whole = frame, _silenced(opened)
-        outside = schema.treatment.units_may_be_outside
+        outside = schema.units_may_be_outside
         self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
 
     def with_schema(self, schema: "Schema") -> "SparkEngine":

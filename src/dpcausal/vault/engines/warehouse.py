@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +13,7 @@ from sqlglot import expressions as sge
 from dpcausal.columns import Indicator
 from dpcausal.real import Real
 from dpcausal.treatment import table_column
-from dpcausal.vault.coercion import Family, coerced, column_names
+from dpcausal.vault.coercion import Family, coerced, column_names, columns_behind
 from dpcausal.vault.engines import OUTSIDE, place_expression
 from dpcausal.vault.engines.expressions import WAREHOUSE, parsed, printed
 from dpcausal.vault.engines.ranges import Rules, query_ranges, source_columns
@@ -81,7 +81,7 @@ class WarehouseEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        if self._schema.unit is not None or not self._used(cells, sums, whole=whole) <= self._here:
+        if self._schema.unit is not None or not self._behind(cells, sums, whole=whole) <= self._here:
             return self._streamed.aggregate(cells, sums, whole=whole)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         names = ["place", *(f"sum_{at}" for at in range(len(sums)))]
@@ -145,9 +145,13 @@ class WarehouseEngine:
         used = set(column_names(self._schema)) & set(re.findall(r"\w+", " ".join((*cells, *sums))))
         return used | ({"treatment"} if (self._outside and not whole) or not used else set())
 
+    def _behind(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> frozenset[str]:
+        """Return the coerced columns whose cells decide on those that a query reads."""
+        return columns_behind(self._schema, self._used(cells, sums, whole=whole))
+
     @property
     def _outside(self) -> bool:
-        return self._schema.treatment.units_may_be_outside
+        return self._schema.units_may_be_outside
 
     def __repr__(self) -> str:
         return "WarehouseEngine"
