@@ -111,7 +111,7 @@ def paid_again(schema: dpc.Schema, query: Query | None = None, first: dpc.Schema
         opened(ledger, first).release(query or ArmMoments(), ONE)
         return lambda: opened(ledger, schema).release(query or ArmMoments(), ONE)
 
-    return Attempt(prepare, BudgetExceededError, "0 is left|what is left|within what is left")
+    return Attempt(prepare, BudgetExceededError, "Budget exceeded")
 
 
 def asked(query: Query, guarantee: dpc.Guarantee, error: type[DpcausalError], words: str, **more: Any) -> Attempt:
