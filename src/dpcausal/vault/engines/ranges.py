@@ -223,7 +223,8 @@ class _Expressions:
     def function(self, node: sge.Expr, known: Known) -> Range:
         """Return a function that the tree has no name for: a shift, or one of texts."""
         if node.name.lower() in ("bitshiftright", "bitwise_right_shift"):
-            return self.shifted(node, *node.expressions, known)
+            number, by = node.expressions
+            return self.shifted(node, number, by, known)
         return Range("text")
 
     def floor(self, node: sge.Expr, known: Known) -> Range:
