@@ -92,7 +92,8 @@ def extremes(schema: dpc.Schema) -> Iterator[Query]:
     """Yield queries whose parameters make numbers as large as they can be."""
     column = next(each for each in schema.covariates if isinstance(each, Real))
     low, high = widest_change(column, schema.outcome)
-    yield ChangeMoments(column.name, "", low, low + (high - low) / 999)
+    if low < low + (high - low) / 999:  # otherwise so narrow a change cannot be asked for
+        yield ChangeMoments(column.name, "", low, low + (high - low) / 999)
     width = column.high - column.low
     for share in (0.01, 0.99):
         yield CutoffMoments(column.name, column.low + share * width, width / 999)
