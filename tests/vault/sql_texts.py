@@ -92,7 +92,8 @@ def extremes(schema: dpc.Schema) -> Iterator[Query]:
     """Yield queries whose parameters make numbers as large as they can be."""
     column = next(each for each in schema.covariates if isinstance(each, Real))
     low, high = widest_change(column, schema.outcome)
-    yield ChangeMoments(column.name, "", low, low + (high - low) / 999)
+    if low < low + (high - low) / 999:  # otherwise so narrow a change cannot be asked for
+        yield ChangeMoments(column.name, "", low, low + (high - low) / 999)
     width = column.high - column.low
     for share in (0.01, 0.99):
         yield CutoffMoments(column.name, column.low + share * width, width / 999)
@@ -184,7 +185,7 @@ def rules() -> list[tuple[str, str, Texts]]:
         for each in COLUMNS
         if isinstance(each, Real) and each.indicator
     ]
-    schemas += [(_shown(each), "outcome", dpc.Schema(usual, each)) for each in COLUMNS[7:9]]
+    schemas += [(_shown(each), "outcome", dpc.Schema(usual, each)) for each in COLUMNS if isinstance(each, dpc.Binary)]
     schemas += [(_shown(each), name, dpc.Schema(each, outcome)) for each in TREATMENTS for name in ("treatment", "arm")]
     for rule, name, schema in schemas:
         for family in FAMILIES:
