@@ -54,9 +54,10 @@ EXTRAS = {
     "learners": "import dpcausal.vault.numerics.learners, sklearn.ensemble",
     "match": "import dpcausal.vault.numerics.matching, numba",
     "plots": "import dpcausal.report, matplotlib.figure",
-    "postgres": "import dpcausal.vault.readers.postgres, adbc_driver_postgresql.dbapi, ibis, psycopg",
+    "postgres": "import dpcausal.vault.readers.postgres, dpcausal.vault.engines.warehouse, "
+    "adbc_driver_postgresql.dbapi, psycopg",
     "spark": "import dpcausal.vault.engines.spark, pyspark.sql, pandas",
-    "warehouse": "import dpcausal.vault.engines.warehouse",
+    "warehouse": "import dpcausal.vault.engines.warehouse, ibis",
 }
 """What each extra lets one import."""
 

@@ -184,7 +184,7 @@ def rules() -> list[tuple[str, str, Texts]]:
         for each in COLUMNS
         if isinstance(each, Real) and each.indicator
     ]
-    schemas += [(_shown(each), "outcome", dpc.Schema(usual, each)) for each in COLUMNS[7:9]]
+    schemas += [(_shown(each), "outcome", dpc.Schema(usual, each)) for each in COLUMNS if isinstance(each, dpc.Binary)]
     schemas += [(_shown(each), name, dpc.Schema(each, outcome)) for each in TREATMENTS for name in ("treatment", "arm")]
     for rule, name, schema in schemas:
         for family in FAMILIES:

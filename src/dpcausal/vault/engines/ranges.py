@@ -170,19 +170,9 @@ class _Expressions:
         given = self.range_of(node.this, known)
         if to == "text":
             return Range("numeral" if given.kind in (*_INTEGERS, "double") else "text")
-        if to in ("date", "other"):
+        if to in ("date", "other") or given.kind == "null":
             return Range(to)
-        if given.kind == "null":
-            return Range(to)
-        if given.kind not in (*_INTEGERS, "double", "numeral") or (given.kind == "numeral" and to != "double"):
-            raise _refused("a CAST that no cell can make fail", node)
-        if to in _INTEGERS and not (given.whole and (given.is_bounded or given.kind == to == "wide")):
-            raise _refused("a CAST to a whole number of one that is shown to be one, by CASE … BETWEEN and FLOOR", node)
-        if to == "decimal" and (most := node.args["to"].expressions):
-            digits = int(most[0].name) - int(most[1].name)
-            _checked(Range(to, given.low, given.high), node, 10**digits - 1)
-        exact = to != "double" or (given.is_bounded and max(map(abs, given.ends)) <= _EXACT)
-        return _checked(Range(to, given.low, given.high, given.whole and exact), node)
+        return _cast_number(node, to, given)
 
     def negative(self, node: sge.Expr, known: Known) -> Range:
         given = self.range_of(node.this, known)
@@ -223,7 +213,8 @@ class _Expressions:
     def function(self, node: sge.Expr, known: Known) -> Range:
         """Return a function that the tree has no name for: a shift, or one of texts."""
         if node.name.lower() in ("bitshiftright", "bitwise_right_shift"):
-            return self.shifted(node, *node.expressions, known)
+            number, by = node.expressions
+            return self.shifted(node, number, by, known)
         return Range("text")
 
     def floor(self, node: sge.Expr, known: Known) -> Range:
@@ -305,6 +296,19 @@ class _Expressions:
             raise _refused("MAX, or SUM of decimals, of the records of a unit", node)
         low, high = given.ends
         return _checked(Range("decimal", low * _MOST_RECORDS, high * _MOST_RECORDS), node)
+
+
+def _cast_number(node: sge.Expr, to: Kind, given: Range) -> Range:
+    if given.kind not in (*_INTEGERS, "double", "numeral") or (given.kind == "numeral" and to != "double"):
+        raise _refused("a CAST that no cell can make fail", node)
+    if to in _INTEGERS and not (given.whole and (given.is_bounded or given.kind == to == "wide")):
+        raise _refused("a CAST to a whole number of one that is shown to be one, by CASE … BETWEEN and FLOOR", node)
+    if (digits := node.args["to"].expressions) and to == "decimal":
+        _checked(given, node, 10 ** (int(digits[0].name) - int(digits[1].name)) - 1)
+    if node.args["to"].this.value == "TINYINT":
+        _checked(given, node, 127)
+    exact = to != "double" or (given.is_bounded and max(map(abs, given.ends)) <= _EXACT)
+    return _checked(Range(to, given.low, given.high, given.whole and exact), node)
 
 
 def _computed(node: sge.Expr, kind: Kind, first: Range, second: Range) -> Range:
