@@ -5,7 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 TEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal slow statistical audit long
+.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal slow statistical engines audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -67,6 +67,9 @@ proofs:  ## write the index of proofs afresh
 formal:  ## export constants, build the machine-checked proofs and print their axioms, then build wrong ones; needs coqc
 	$(PYTHON) -m checks.formal
 	DPCAUSAL_FORMAL=1 $(PYTHON) -m pytest -q tests/checks/test_formal.py
+
+engines:  ## every engine that is found here against Python, on 300 random schemas; PostgreSQL by DPCAUSAL_POSTGRES
+	$(PYTHON) -m checks.engines
 
 audit:  ## the quick audit and every mutant; the gate has the smoke effort, `make long` the full one
 	$(PYTHON) -m dpcausal audit --quick

@@ -1,7 +1,7 @@
 """One change to the SQL of an engine, and its check fails: for each rule of how cells are read and sums are made."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ import dpcausal.vault.table
 from dpcausal.errors import EngineError
 from dpcausal.testing import check_engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine
+from dpcausal.vault.readers.postgres import PostgresTable
 from dpcausal.vault.table import open_table
+from tests.support.open_engines import OPENED, NotHereError
 from tests.support.slow import sampled
 
 NUMBER = r"CAST\('([^']*)' AS DOUBLE\)"
@@ -135,4 +137,45 @@ def test_a_change_of_the_sql_is_caught(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(dpcausal.vault.table, "DuckDBEngine", Mutated)
     with pytest.raises(mutant.error, match=mutant.found):
         check_engine(open_table, schemas=0)
+    assert any(changed)
+
+
+READ, CAST = r'("rows"\."read_\d+")', r"CAST\('[^']*' AS DOUBLE PRECISION\)"
+SERVED = {
+    "clip taken out": Mutant(
+        rf"CASE WHEN {READ} < {CAST} THEN {CAST} WHEN {READ} <= {CAST} THEN {CAST} ELSE ({CAST}) END",
+        r"CASE WHEN \1 BETWEEN -1e6 AND 1e6 THEN \1 ELSE \3 END",
+        "coerced from Real",
+    ),
+    "numbers between values": Mutant(
+        rf"CASE WHEN {READ} = FLOOR\({READ}\) THEN FLOOR\({READ}\) ELSE {CAST} END",
+        r"FLOOR(\1)",
+        "coerced from Category",
+    ),
+    "products of 32 bits": Mutant(
+        r'"(outcome|covariate_\d+)" AS BIGINT\)|AS BIGINT\) AS "(outcome|covariate_\d+)"',
+        lambda match: match[0].replace("BIGINT", "INT"),
+        "withheld",
+        EngineError,
+    ),
+}
+"""Changes of what PostgreSQL is sent; rows that it sends are as before."""
+
+
+@pytest.mark.xdist_group("postgresql")
+@pytest.mark.parametrize("name", SERVED)
+def test_a_change_of_what_a_server_is_sent_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant, changed, own = SERVED[name], [], PostgresTable._lines
+
+    def lines(self: PostgresTable, text: str, names: Sequence[str]) -> list[Any]:
+        other = re.sub(mutant.pattern, mutant.instead, text)
+        changed.append(other != text)
+        return own(self, other, names)
+
+    monkeypatch.setattr(PostgresTable, "_lines", lines)
+    try:
+        with OPENED["postgresql"]() as open_engine, pytest.raises(mutant.error, match=mutant.found):
+            check_engine(open_engine, schemas=0)
+    except NotHereError as error:
+        pytest.skip(str(error))
     assert any(changed)

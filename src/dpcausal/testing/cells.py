@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpcausal.queries import GRID
 from dpcausal.real import Real
-from dpcausal.treatment import TableColumn
+from dpcausal.treatment import TableColumn, listed_values
 
 Cell = tuple[str, Any]
 """What kind of cell it is, and the cell."""
@@ -123,7 +123,7 @@ _SIDES = (("above", math.inf), ("below", -math.inf))
 
 
 def _around_values(column: TableColumn) -> list[Cell]:
-    values = [float(value) for value in column.values]  # type: ignore[union-attr] (listed)
+    values = [float(value) for value in listed_values(column)]
     cells: list[Cell] = [("the last listed value", values[-1]), ("the first listed value", values[0])]
     cells += [(f"the listed value {value}", value) for value in values[1:-1]]
     for value in values:

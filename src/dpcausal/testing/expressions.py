@@ -129,7 +129,7 @@ class _Parser:
 
 
 def _if(condition: Evaluate, then: Evaluate, otherwise: Evaluate) -> Evaluate:
-    return lambda unit: np.where(condition(unit), then(unit), otherwise(unit)).astype(object)
+    return lambda unit: np.asarray(np.where(condition(unit), then(unit), otherwise(unit)), dtype=object)
 
 
 def _between(value: Evaluate, low: Evaluate, high: Evaluate) -> Evaluate:
