@@ -4,6 +4,7 @@ import os
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -111,6 +112,20 @@ def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> 
             streams.clear()
             assert said(query, theirs) == said(query, own), query.name
             assert bool(streams) == runs_kernel(query, SCHEMA, theirs), query.name
+
+
+def test_rows_without_what_is_required_are_in_no_arm(put: Place) -> None:
+    table = hostile()
+    placed = put(table)
+    for required in ((), ("ward", "age", "smoker")):
+        schema = replace(standard_schema(complete=False), required=required)
+        own, theirs = open_table(table, schema), open_table(placed, schema)
+        assert isinstance(theirs, WarehouseEngine)
+        for cells in ({"treatment": 3}, {"arm": 3}):
+            counts = [each.aggregate(cells, ["1", "outcome"], whole=True).tolist() for each in (own, theirs)]
+            assert counts[0] == counts[1]
+            assert counts[0][2][0] > 0
+        assert own.aggregate({}, ["1"]).tolist() == theirs.aggregate({}, ["1"]).tolist()
 
 
 def test_numbers_in_texts_are_streamed_by_their_type(put: Place) -> None:
