@@ -92,6 +92,7 @@ name = "<fill in>"          # a column from the end of this file
 kind = "<fill in>"
 low = "<fill in>"
 high = "<fill in>"
+# missing = 0               # as what a missing outcome counts; left out, units without one are outside the comparison
 
 # If people have several records: whose a record is (name), and which one counts (by, keep). Otherwise leave this out.
 # [schema.unit]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpcausal.audit.tables import Unmetered
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.engines import Batch, Engine, ExactInts, with_schema
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
 from dpcausal.vault.noise import Sampler
 
@@ -22,6 +22,10 @@ class InOrder:
     def __init__(self, engine: Engine) -> None:
         self.aggregate, self.fold, self._engine = engine.aggregate, engine.fold, engine
         self.most_sql_features = getattr(engine, "most_sql_features", 0)
+
+    def with_schema(self, schema: Schema) -> "InOrder":
+        """See `SchemaEngine.with_schema`."""
+        return InOrder(with_schema(self._engine, schema))
 
     def collect(
         self,

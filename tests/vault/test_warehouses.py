@@ -4,6 +4,7 @@ import os
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import ibis
@@ -120,6 +121,20 @@ def test_all_sums_of_cells_that_are_far_out_are_the_same_integers(put: Place) ->
     assert theirs._here == set(column_names(THREE_ARMS))
     found, expected = (each.aggregate({"arm": 4}, sums, whole=True) for each in (theirs, open_table(table, THREE_ARMS)))
     assert [each for at, each in enumerate(sums) if (found[:, at] != expected[:, at]).any()] == []
+
+
+def test_rows_without_what_is_required_are_in_no_arm(put: Place) -> None:
+    table = hostile()
+    placed = put(table)
+    for required in ((), ("ward", "age", "smoker")):
+        schema = replace(standard_schema(complete=False), required=required)
+        own, theirs = open_table(table, schema), open_table(placed, schema)
+        assert isinstance(theirs, WarehouseEngine)
+        for cells in ({"treatment": 3}, {"arm": 3}):
+            counts = [each.aggregate(cells, ["1", "outcome"], whole=True).tolist() for each in (own, theirs)]
+            assert counts[0] == counts[1]
+            assert counts[0][2][0] > 0
+        assert own.aggregate({}, ["1"]).tolist() == theirs.aggregate({}, ["1"]).tolist()
 
 
 def test_numbers_in_texts_are_streamed_by_their_type(put: Place) -> None:

@@ -52,7 +52,7 @@ class ExactMatching(BaseEstimator):
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Stratification, Treatment
         >>> arms, covariates = Treatment("treat", undeclared=0), [Real("age", 18, 90)]
-        >>> schema = Schema(treatment=arms, outcome=Real("score", 0, 100), covariates=covariates)
+        >>> schema = Schema(treatment=arms, outcome=Real("score", 0, 100, missing=50), covariates=covariates)
         >>> years = [Cut("age", range(19, 90))]
         >>> source = Rehearsal(schema, n=5_000)
         >>> for estimator in (ExactMatching(by=years), Stratification(by=years)):

@@ -154,7 +154,7 @@ def with_schema(engine: Engine, schema: Schema) -> Engine:
         raise EngineError(
             expected="an engine with the method with_schema",
             got=type(engine).__name__,
-            hint="open another vault on the same table and ledger, with narrower bounds in its schema.",
+            hint="open another vault on the same table and ledger, with that schema: narrower bounds, or required=[…].",
         )
     return engine.with_schema(schema)
 
