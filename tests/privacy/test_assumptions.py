@@ -209,7 +209,8 @@ def _other_terms(folder: Path) -> Move:
 
 OUTCOME = dpc.Schema(ARM, dpc.Real("y", 0, 1), [X], protects="outcome")
 TRIAL = dpc.Schema(ARM, dpc.Real("y", 0, 1), [X], protects="record_within_arm")
-TOTALS = replace(SCHEMA, unit=dpc.Unit("who", by="day", sum=["y"]))
+KEPT = replace(SCHEMA, outcome=dpc.Real("y", 0, 1, missing=0))
+TOTALS = replace(KEPT, unit=dpc.Unit("who", by="day", sum=["y"]))
 LOOK = LookMoments(Cut("week"), 1)
 
 ATTEMPTS: dict[str, Attempt] = {
@@ -222,7 +223,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "how dates that order them are read": reopened(
         replace(SCHEMA, unit=dpc.Unit("who", by="day", date_format="%d.%m.%Y"))
     ),
-    "which columns are added up": paid_again(TOTALS),
+    "which columns are added up": paid_again(TOTALS, first=KEPT),
     "what is protected": reopened(replace(TRIAL, protects="record"), TRIAL),
     "the guarantee of a release": asked(
         ArmMoments(), dpc.Guarantee(epsilon=1.0, protects="outcome"), GuaranteeError, "protects record"
@@ -252,7 +253,11 @@ ATTEMPTS: dict[str, Attempt] = {
     "the version of the data": Attempt(
         lambda _: lambda: opened(new_ledger(), as_of=LATER), LedgerError, "a version of the data"
     ),
-    "bounds of an outcome": paid_again(replace(SCHEMA, outcome=dpc.Real("y", 0, 0.5))),
+    "bounds of an outcome": paid_again(replace(KEPT, outcome=dpc.Real("y", 0, 0.5, missing=0)), first=KEPT),
+    "whether a unit needs an outcome": paid_again(
+        SCHEMA, first=replace(SCHEMA, outcome=dpc.Real("y", 0, 1, missing=0.5))
+    ),
+    "which covariates a unit needs": paid_again(replace(SCHEMA, required=["x"])),
     "arms": paid_again(replace(SCHEMA, treatment=dpc.Treatment("arm", arms=(0, 1, 2), compare=2))),
     "categories and bounds of covariates": paid_again(
         replace(SCHEMA, covariates=[dpc.Real("x", 0, 2), WEEK]), queries.CovariateSums(["x"])
@@ -364,6 +369,10 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]]
             "arms",
             "categories and bounds of covariates",
         ),
+    ),
+    "requests without what is required": (
+        _question_without("required"),
+        ("whether a unit needs an outcome", "which covariates a unit needs"),
     ),
     "any budget": (_without(dpc.Ledger, "check_budget"), ("the budget", "the rule of adding up")),
     "any price": (_without(refusals, "check_granted"), ("the price of a request",)),
