@@ -90,7 +90,7 @@ def _metric(document: Mapping[str, Any], schema: Schema) -> Metric:
     check_keys("metric", document, ("column",), (*_ROLES[1:], "name", "weight", "lower_is_better"))
     columns: dict[str, Any] = {column.name: column for column in (schema.outcome, *schema.covariates)}
     for column in schema.required_columns:  # a unit that lacks one is in no arm, so none is ever missing
-        columns[column.name] = replace(column, missing=column.missing_value)  # type: ignore[arg-type] (of its own kind)
+        columns[column.name] = replace(column, missing=column.missing_value)  # type: ignore[arg-type]
     unknown = [document[role] for role in _ROLES if role in document and document[role] not in columns]
     if unknown:
         raise StudyError(

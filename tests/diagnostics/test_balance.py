@@ -106,9 +106,8 @@ def test_weighting_makes_a_failing_balance_pass() -> None:
 
 
 def test_balance_does_not_query_public_arm_sizes() -> None:
-    schema = replace(
-        SCHEMA, outcome=replace(SCHEMA.outcome, missing=SCHEMA.outcome.missing_value), protects="record_within_arm"
-    )
+    outcome = replace(SCHEMA.outcome, missing=SCHEMA.outcome.missing_value)  # type: ignore[arg-type]
+    schema = replace(SCHEMA, outcome=outcome, protects="record_within_arm")
     found = Balance(OF).estimate(source(schema), epsilon=1.0)
     private = Balance(OF).estimate(source(), epsilon=1.0)
     bars = [sum(line.before.bar for line in each.lines if line.before) for each in (found, private)]

@@ -50,7 +50,7 @@ def test_it_prints_tidies_and_survives_json() -> None:
 
 
 def test_public_arms_have_no_bar() -> None:
-    outcome = replace(SCHEMA.outcome, missing=SCHEMA.outcome.missing_value)
+    outcome = replace(SCHEMA.outcome, missing=SCHEMA.outcome.missing_value)  # type: ignore[arg-type]
     trial = dpc.Schema(SCHEMA.treatment, outcome, SCHEMA.covariates, protects="record_within_arm")
     vault = dpc.Vault(pa.table(COLUMNS), trial, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
     made = Balance(covariates=["age"]).estimate(vault, epsilon=1.0).table_one

@@ -55,7 +55,7 @@ def schema(protects: Protects = "record", kind: Kind = "plain", *, may_leave: bo
     outcome: dpc.Binary | dpc.Real = dpc.Binary("y") if kind == "events" else dpc.Real("y", LOW, HIGH)
     return dpc.Schema(
         treatment=dpc.Treatment("t", labels=ARMS, undeclared=None if may_leave else 0),
-        outcome=replace(outcome, missing=None if may_leave else outcome.missing_value),
+        outcome=replace(outcome, missing=None if may_leave else outcome.missing_value),  # type: ignore[arg-type]
         covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
         protects=protects,
         entry="a",
