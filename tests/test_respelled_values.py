@@ -45,7 +45,7 @@ def schema(spelling: str) -> dpc.Schema:
     wards, two = SPELLINGS[spelling]
     return dpc.Schema(
         treatment=dpc.Treatment("t", two, undeclared=0),
-        outcome=dpc.Real("y", 0, 1),
+        outcome=dpc.Real("y", 0, 1, missing=0.5),  # as matching needs it
         covariates=[dpc.Category("ward", wards), dpc.Binary("sick", two), dpc.Real("age", 0, 100)],
         entry="ward",
     )

@@ -201,7 +201,8 @@ def test_observational_study_without_adjustment_is_inconclusive(made: Made, sche
 def test_estimators_name_the_covariates_that_noise_leaves_unadjusted(
     schema: dpc.Schema, estimator: Estimator, n: int, unadjusted: tuple[str, ...]
 ) -> None:
-    effect = estimator.estimate(dpc.Rehearsal(schema, n=n), epsilon=1.0)
+    complete = dataclasses.replace(schema, outcome=dpc.Real("score", 0, 10, missing=5))  # as matching needs it
+    effect = estimator.estimate(dpc.Rehearsal(complete, n=n), epsilon=1.0)
     assert effect.unadjusted == unadjusted
     assert not effect.unadjusted or effect.no_interval
     assert dpc.Effect.from_json(effect.to_json()) == effect
