@@ -18,7 +18,7 @@ from dpcausal import DifferenceInMeans, Real, Schema, Study, Treatment
 from dpcausal.cli import app
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.backup import backup_workspace
-from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.protocol import Ask, Message, Request
 from dpcausal.federation.settings_secrets import LEFT_OUT
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.ledger import Ledger
@@ -43,7 +43,7 @@ def run(*words: object) -> Result:
 
 
 class Scene:
-    """A site with two studies, one approved by bob and one by carol."""
+    """A site with two studies, one approved by bob and one by carol. Its ledger knows the data set."""
 
     def __init__(self, folder: Path, *, witness: bool) -> None:
         self.folder, self.witness = folder / "north", str(folder / "witness.log") if witness else None
@@ -62,9 +62,10 @@ class Scene:
         self.studies: tuple[Study, ...] = (first, replace(first, name="second", epsilon=2.0))
         for study, by in zip(self.studies, ("bob", "carol"), strict=True):
             approve_study(self.folder, study, by)
+        assert self.code(first, ask="facts") == "answered"
 
-    def code(self, study: Study, folder: Path | None = None) -> str:
-        sealed = self.anna.seal(Request(study=study.text, ask="releases").to_json())
+    def code(self, study: Study, folder: Path | None = None, ask: Ask = "releases") -> str:
+        sealed = self.anna.seal(Request(study=study.text, ask=ask).to_json())
         return Message.from_json(claimed_body(Site(folder or self.folder).answer(sealed))).code
 
     def codes(self, folder: Path | None = None) -> list[str]:

@@ -15,7 +15,7 @@ from dpcausal.ledger import Ledger
 from dpcausal.site.policy import FILE
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
+from tests.support.site_folders import allow_secure_sums, approve_study, confirm_settings, make_site_folder
 
 NAMES = ("east", "north", "west")
 OTHER = "5a" * 32
@@ -106,6 +106,7 @@ def test_secure_sum_beyond_the_policy_is_refused_unpaid(
 def test_site_that_is_not_listed_counts_as_one_that_colludes(study: Study, anna: Key, tmp_path: Path) -> None:
     assert answer(Site(tmp_path / "north"), study, anna, "keys") == "answered"
     site = changed(tmp_path / "north", secure_sums={"colluding": 0, **listed(study, west=None)})
+    confirm_settings(tmp_path / "north")
     assert answer(site, study, anna, "keys") == "answered"
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dpcausal import DifferenceInMeans, Study
 from dpcausal.cli import app
 from dpcausal.errors import StudyError
-from dpcausal.federation.protocol import Message, Request, Step
+from dpcausal.federation.protocol import Ask, Message, Request, Step
 from dpcausal.federation.secure.session import SiteSession
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.ledger import Ledger
@@ -56,7 +56,7 @@ class Three:
         for name in NAMES:
             approve_study(folder / name, self.study)
 
-    def ask(self, name: str, step: Step, carries: tuple[str, ...] = ()) -> str:
+    def ask(self, name: str, step: Ask, carries: tuple[str, ...] = ()) -> str:
         """Return a site's signed message. Each call is a new process as far as the site is concerned."""
         request = Request(study=self.study.to_toml(), ask=step, carries=tuple(sorted(carries)))
         return Site(self.folder / name).answer(self.anna.seal(request.to_json()))
@@ -231,6 +231,7 @@ def test_session_is_not_confirmed_after_its_ledger_was_restored(three: Three) ->
 
 def test_session_from_before_a_restore_neither_masks_nor_confirms_again(three: Three) -> None:
     """A copy from before the debit would pay again, and confirm a second sum with the same secrets."""
+    assert code(three.ask("east", "facts")) == "answered"  # the older ledger knows the data set
     shares = three.round("shares", three.round("keys"))
     session, ledger = three.session("east"), three.folder / "east" / "ledger.db"
     older = session.read_text(), ledger.read_bytes()

@@ -18,7 +18,7 @@ from dpcausal import (
     Winsorised,
 )
 from dpcausal.errors import LedgerError, StudyError
-from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.protocol import Ask, Message, Request
 from dpcausal.federation.signatures import Key, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
@@ -49,8 +49,8 @@ def is_untouched(folder: Path) -> bool:
     return Ledger(f"sqlite:///{folder / 'ledger.db'}").data_set is None
 
 
-def asked_of(study: Study) -> Request:
-    return Request(study=study.to_toml(), ask="releases")
+def asked_of(study: Study, ask: Ask = "releases") -> Request:
+    return Request(study=study.to_toml(), ask=ask)
 
 
 def releases(message: Message) -> list[Release]:
@@ -255,11 +255,12 @@ def test_review_without_the_table_needs_no_table(north: Site, folder: Path, stud
     assert json.loads(review.consequences.message)["releases"][0]["query"] == "arm_moments"
 
 
-def test_changed_comments_are_shown_without_control_characters(north: Site, study: Study) -> None:
-    north.receive(study.to_toml())
-    text = str(north.review(north.receive(f"# approved by all\u202e already\n{study.to_toml()}")))
-    assert "+ # approved by all\\u202e already" in text
-    assert "\u202e" not in text
+def test_comment_with_invisible_characters_is_refused(north: Site, requester: Key, study: Study) -> None:
+    text = f"# approved by all\u202e already\n{study.to_toml()}"
+    with pytest.raises(StudyError, match=r"approved by all\\u202e already"):
+        north.receive(text)
+    assert answer_of(north, requester, Request(study=text, ask="releases")).code == "unreadable"
+    assert north.studies() == []
 
 
 def test_estimator_outside_the_policy_is_refused(folder: Path, requester: Key, study: Study) -> None:
@@ -290,6 +291,8 @@ def test_same_query_in_another_study_costs_nothing(north: Site, folder: Path, re
         other = replace(study, question=question)
         approve_study(folder, other)
         answers.append(answer_of(north, requester, asked_of(other)).answer)
+    receipts = [answer["releases"][0]["receipt"] for answer in answers if answer]
+    assert [receipt.pop("stored") for receipt in receipts] == [False, True]
     assert answers[0] == answers[1]
     assert spent(folder) == 1.0
 
@@ -480,6 +483,7 @@ def restored_after_an_answer(folder: Path, requester: Key, study: Study) -> Stud
     later = replace(study, question="And again?", epsilon=1.5)
     approve_study(folder, study)
     approve_study(folder, later)
+    assert answer_of(Site(folder), requester, asked_of(study, "facts")).code == "answered"
     yesterday = (folder / "ledger.db").read_bytes()
     assert answer_of(Site(folder), requester, asked_of(study)).code == "answered"
     (folder / "ledger.db").write_bytes(yesterday)
