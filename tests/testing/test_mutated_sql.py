@@ -19,6 +19,10 @@ from tests.support.slow import sampled
 
 NUMBER = r"CAST\('([^']*)' AS DOUBLE\)"
 COVARIATE = r"AS INTEGER\) AS covariate_"
+LISTED = r"IN \((?:[^()]|\([^()]*\))*\)"
+CONDITION = rf"(<= CAST\('[^']*' AS [A-Z ]*\)|{LISTED})"
+REQUIRED = "CASE WHEN {} {} THEN (?=CASE WHEN)"
+"""What an arm depends on: that a required value reads as declared."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,28 @@ MUTANTS = {
     "an arm left out": Mutant(r"(CASE) WHEN \S+ = \S+ THEN 0 (.*? AS treatment)", r"\1 \2", "sums are exact"),
     "an arm too few": Mutant(r" WHEN read_\d+ = \S+ THEN 2( ELSE 3 END AS INTEGER\) AS arm)", r"\1", "Treatment"),
     "an undeclared arm compared": Mutant(r"ELSE 2 (END AS INTEGER\) AS treatment)", r"ELSE 1 \1", "sums are exact"),
+    "who lacks an outcome compared": Mutant(
+        REQUIRED.format(r"(read_1)", CONDITION), "CASE WHEN TRUE THEN ", r"coerced from Treatment.*\(missing\)"
+    ),
+    "who lacks a covariate compared": Mutant(
+        REQUIRED.format(r"(read_[2-9])", CONDITION), "CASE WHEN TRUE THEN ", "coerced from Treatment"
+    ),
+    "only who lacks a value compared": Mutant(
+        REQUIRED.format(r"(read_\d+)", CONDITION), r"CASE WHEN (\1 \2) IS NOT TRUE THEN ", "sums are exact"
+    ),
+    "who has infinity not compared": Mutant(
+        REQUIRED.format(r"(read_\d+)", rf"<= {NUMBER}"),
+        r"CASE WHEN \1 < CAST('\2' AS DOUBLE) THEN ",
+        r"coerced from Treatment.*\(infinity\)",
+    ),
+    "who has NaN compared": Mutant(
+        REQUIRED.format(r"(read_\d+)", rf"<= {NUMBER}"),
+        r"CASE WHEN \1 IS NOT NULL THEN ",
+        r"coerced from Treatment.*\(not a number\)",
+    ),
+    "who has an undeclared value compared": Mutant(
+        REQUIRED.format(r"(read_\d+)", LISTED), r"CASE WHEN \1 IS NOT NULL THEN ", "coerced from Treatment"
+    ),
     "units outside compared": Mutant(r"WHERE treatment < 2", "WHERE TRUE", "units in the comparison only"),
     "codes from 1": Mutant(rf"({COVARIATE}1)\b", r"+ 1 \1", "sums are exact|coerced from"),
     "undeclared as the first value": Mutant(rf"ELSE [12] (END {COVARIATE})", r"ELSE 0 \1"),
@@ -151,6 +177,9 @@ SERVED = {
         rf"CASE WHEN {READ} = FLOOR\({READ}\) THEN FLOOR\({READ}\) ELSE {CAST} END",
         r"FLOOR(\1)",
         "coerced from Category",
+    ),
+    "who lacks a covariate compared": Mutant(
+        REQUIRED.format(READ, CONDITION), "CASE WHEN TRUE THEN ", "coerced from Treatment"
     ),
     "products of 32 bits": Mutant(
         r'"(outcome|covariate_\d+)" AS BIGINT\)|AS BIGINT\) AS "(outcome|covariate_\d+)"',

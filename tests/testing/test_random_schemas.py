@@ -77,6 +77,9 @@ def test_cases_hold_what_they_are_for() -> None:
     assert types >= {"date32[day]", "timestamp[us]", "string", "decimal128(12, 5)", "decimal128(38, 0)"}
     assert any(len(case.schema.treatment.arms) == 3 for case in cases)
     assert any(case.schema.unit and case.schema.unit.sum for case in cases)
+    assert {case.schema.outcome in case.schema.required_columns for case in cases} == {False, True}
+    assert {bool(case.schema.required) for case in cases if case.schema.unit} == {False, True}
+    assert {bool(case.schema.required) for case in cases if not case.schema.unit} == {False, True}
     assert {len(case.owners) > len(set(case.owners)) for case in cases} == {False, True}
 
 

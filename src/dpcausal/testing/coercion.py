@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpcausal.cells import folded
-from dpcausal.columns import Binary, Category, Indicator, Unit
+from dpcausal.columns import Binary, Category, Column, Indicator, Unit
 from dpcausal.queries import GRID
 from dpcausal.real import Real
 from dpcausal.schema import Schema
@@ -36,27 +36,40 @@ def coerced_units(table: pa.Table, schema: Schema) -> Coerced:
     cells = {name: _cells(table[table_column(column)]) for name, column in columns.items()}
     unit = schema.unit
     if unit is None:
-        return [
-            {name: _integer(name, column, cells[name][place]) for name, column in columns.items()}
-            for place in range(len(table))
-        ]
+        return [_record(columns, cells, place, schema.required_columns) for place in range(len(table))]
     who, when = _cells(table[unit.name]), _cells(table[unit.by])
     groups: dict[Any, list[int]] = {}
     for place, key in enumerate(who):  # records without a key are those of one unit
         groups.setdefault(key, []).append(place)
     added = {name: column for name, column in columns.items() if column.name in unit.added}
+    single = {name: column for name, column in columns.items() if name not in added}
     units = []
     for places in groups.values():
         totals = {
             name: _total(name, column, [cells[name][place] for place in places], counted=column.name in unit.count)
             for name, column in added.items()
         }
-        records = [
-            (when[place], {name: _integer(name, columns[name], cells[name][place]) for name in columns.keys() - added})
-            for place in places
-        ]
+        records = [(when[place], _record(single, cells, place, schema.required_columns)) for place in places]
         units.append(_kept(records, unit) | totals)
     return units
+
+
+def _record(
+    columns: Mapping[str, TableColumn], cells: Mapping[str, Sequence[Any]], place: int, required: Sequence[Column]
+) -> dict[str, int]:
+    """Return the integers of one record; without a required value it is in no arm."""
+    record = {name: _integer(name, column, cells[name][place]) for name, column in columns.items()}
+    lacks = any(column in required and _is_missing(column, cells[name][place]) for name, column in columns.items())
+    none = {"treatment": OUTSIDE, "arm": len(columns["arm"].values)}
+    return record | none if lacks else record
+
+
+def _is_missing(column: TableColumn, cell: Any) -> bool:  # noqa: ANN401 (any cell)
+    """Return whether a cell does not read as declared. Infinity does: it is a number beyond a bound."""
+    if not isinstance(column, Real):
+        return _place(column, cell) is None
+    number = _number(column, cell)
+    return number is None or math.isnan(number)
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
@@ -72,8 +85,7 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 def _integer(name: str, column: TableColumn, cell: Any) -> int:  # noqa: ANN401 (any cell)
     """Return what one cell becomes."""
     if isinstance(column, Indicator):
-        number = _number(column.of, cell)
-        return int(number is None or math.isnan(number))
+        return int(_is_missing(column.of, cell))
     if isinstance(column, Real):
         return _ticks(column, _number(column, cell))
     place = _place(column, cell)

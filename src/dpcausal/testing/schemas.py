@@ -120,6 +120,7 @@ def random_case(place: int, units: int = 48) -> Case:
     covariates = [draw.covariate(names.pop()) for _ in range(draw.integer(1, 4))]
     unit = draw.unit(names.pop(), names.pop(), [outcome, *covariates]) if draw.chance(0 if draw.easy else 0.4) else None
     schema = Schema(treatment, outcome, covariates, unit, draw.one(PROTECTS))
+    schema = schema.requiring([each.name for each in covariates if draw.chance(0.3)])
     return draw.case(place, schema, {}, units)
 
 
@@ -137,7 +138,8 @@ class _Draw:
         """Return a case of a schema; types that are not given are drawn."""
         columns = {column.name: column for column in schema.columns if column.name == table_column(column)}
         types = {name: given.get(name) or self.type_of(column) for name, column in columns.items()}
-        cells = {name: self.cells(columns[name], kind, units) for name, kind in types.items()}
+        step = {column.name: 4 for column in schema.required_columns} | {schema.treatment.name: 2}
+        cells = {name: self.cells(columns[name], kind, units, step.get(name)) for name, kind in types.items()}
         # Of units with several records, the others repeat cells of other units.
         extra = self.integers(units, units) if schema.unit else []
         owners, records = [*range(units), *extra], [*range(units), *self.integers(units, len(extra))]
@@ -234,13 +236,13 @@ class _Draw:
             return pa.string()
         return self.one(_EASY_TYPES if self.easy else _NUMBER_TYPES)
 
-    def cells(self, column: TableColumn, kind: pa.DataType, units: int) -> list[Cell]:
-        """Return a cell for each unit: both bounds first, and of an arm mostly declared ones."""
+    def cells(self, column: TableColumn, kind: pa.DataType, units: int, step: int | None) -> list[Cell]:
+        """Return a cell for each unit: both bounds first, and in steps, if given, listed values where such are."""
         high, low, *others = hostile_cells(column, kind, self._generator)
         strange = self.some(others)[: units - 2]
         cells = [high, low, *strange, *(self.one((high, low, *others)) for _ in range(units - 2 - len(strange)))]
-        if isinstance(column, Treatment):
-            cells[2::2] = [self.one((high, low, *others[: len(column.arms) - 2])) for _ in cells[2::2]]
+        if step and not isinstance(column, Real):
+            cells[2::step] = [self.one((high, low, *others[: len(column.values) - 2])) for _ in cells[2::step]]
         return cells
 
 
@@ -260,6 +262,7 @@ STANDARD = (
                 Real("q", -(2.0**20), 2.0**20, missing_codes=[-9, 3], indicator=True),
                 Binary("a", ("no", "yes"), missing="yes"),
             ],
+            required=["q"],
         ),
         {"outcome": pa.float64(), "zz": pa.float64(), "aa": pa.float64(), "q": pa.float64()},
     ),
@@ -267,7 +270,7 @@ STANDARD = (
         2,
         Schema(
             Treatment("b", (2, 0, 1), compare=0, undeclared=1),
-            Binary("y", missing=1),
+            Binary("y"),
             [
                 Binary("a", (1, 0)),
                 Real("c", -7, 5e9),
@@ -276,6 +279,7 @@ STANDARD = (
                 Category("w", [-1, 0, 1], missing=0),
             ],
             protects="outcome",
+            required=["a"],
         ),
         {
             "b": pa.int64(),

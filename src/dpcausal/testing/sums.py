@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcausal.columns import Category, Indicator
 from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import QUERIES, Query
+from dpcausal.queries import QUERIES, Query, seen_by
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.testing.coercion import Coerced, coerced_units
@@ -103,7 +103,8 @@ def asked_by_answers(schema: Schema) -> list[Ask]:
             with suppress(
                 QueryError
             ):  # of a schema that the query does not allow, which a vault refuses before it reads
-                ANSWERS[kind](AnswerContext(query, schema, engine, guarantee, sampler=None))  # type: ignore[arg-type]
+                seen = seen_by(query, schema)
+                ANSWERS[kind](AnswerContext(query, seen, engine, guarantee, sampler=None))  # type: ignore[arg-type]
             asks += [Ask(query, *each) for each in engine.asked]
     return asks
 
@@ -178,14 +179,24 @@ def _batches(asks: Sequence[Ask], case: Case) -> list[list[str]]:
     reads itself, and what is streamed. Those that may be added up in floating point are apart from the others too.
     """
     names = column_names(case.schema)
-    columns = dict(zip(names, (*case.schema.columns, case.schema.treatment), strict=True))
-    easy = {name for name, column in columns.items() if _is_easy(column, case.table)}
+    easy = {
+        name
+        for name, columns in _columns_behind(case.schema).items()
+        if all(_is_easy(column, case.table) for column in columns)
+    }
     batches: dict[tuple[bool, bool], dict[str, None]] = {}
     every = (*names, *(each for ask in asks for each in (*ask.cells, *ask.sums)))
     for each in every:
         key = set(re.findall(r"\w+", each)) & set(names) <= easy, isinstance(each, Ticks)
         batches.setdefault(key, {}).setdefault(each)
     return [list(batch) for batch in batches.values()]
+
+
+def _columns_behind(schema: Schema) -> dict[str, Sequence[TableColumn]]:
+    """Return of which declared columns each coerced one is made, its own first."""
+    arms: Sequence[TableColumn] = (schema.treatment, *schema.required_columns)
+    others = ([column] for column in schema.columns[1:])
+    return dict(zip(column_names(schema), (arms, *others, arms), strict=True))
 
 
 _MOST_DIGITS = 15
@@ -290,15 +301,16 @@ class _Asker:
     ) -> None:
         """Note what is wrong with an expression, in a unit where units are told apart."""
         names = column_names(self._case.schema)
-        columns = dict(zip(names, (*self._case.schema.columns, self._case.schema.treatment), strict=True))
+        columns = _columns_behind(self._case.schema)
         askers = [repr(ask.query) for ask in asks if expression in (*ask.sums, *ask.cells)]
         if expression in columns:
-            what = f"{expression}, coerced from {columns[expression]!r},"
+            what = f"{expression}, coerced from {columns[expression][0]!r},"
         else:
             what = f"{expression!r}, which {askers[0] if askers else 'nothing'} asks for,"
         used = [name for name in names if name in re.findall(r"\w+", " ".join((expression, *cells)))]
         if list(cells) == [f"covariate_{len(self._case.schema.covariates)}"]:
-            where = "; ".join(self._described(columns[name], unit) for unit in place for name in used)
+            read = dict.fromkeys(column for name in used for column in columns[name])
+            where = "; ".join(self._described(column, unit) for unit in place for column in read)
         else:
             where = f"the cell {tuple(place)} of {', '.join(cells) or 'the whole table'}"
         self._found.found.append(f"{self._case.name}: {what} {wrong}: {where or 'any cell'}")
