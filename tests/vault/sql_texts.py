@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,6 +74,10 @@ class Recorder:
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         self.asked.append(Asked(cells, sums, whole))
         return np.zeros((*cells.values(), len(sums)), dtype=object)
+
+    def with_schema(self, schema: dpc.Schema) -> "Recorder":
+        del schema  # there are no rows to see through it
+        return self
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         return exact_ints(kernel(no_rows(columns)))
@@ -142,7 +146,7 @@ class AskedWarehouse(WarehouseEngine):
     """An engine that shows its texts."""
 
     def texts(self, ask: Asked) -> list[str]:
-        if self._schema.unit is not None or not self._used(ask.cells, ask.sums, whole=ask.whole) <= self._here:
+        if self._schema.unit is not None or not self._behind(ask.cells, ask.sums, whole=ask.whole) <= self._here:
             return []
         return [self.query(ask.cells, ask.sums, whole=ask.whole)]
 
@@ -178,7 +182,7 @@ FAMILIES: tuple[Family, ...] = ("integer", "number", "wide number", "boolean", "
 @cache
 def rules() -> list[tuple[str, str, Texts]]:
     """Return every coercion rule for every family that it reads: what it is, the coerced column, and the texts."""
-    usual, outcome, found = dpc.Treatment("arm"), dpc.Real("y", 0, 1), []
+    usual, outcome, found = dpc.Treatment("arm"), dpc.Real("y", 0, 1, missing=0.5), []
     schemas = [(_shown(each), "covariate_0", dpc.Schema(usual, outcome, [each])) for each in COLUMNS]
     schemas += [
         (f"missing {_shown(each)}", "covariate_1", dpc.Schema(usual, outcome, [each]))
@@ -187,6 +191,16 @@ def rules() -> list[tuple[str, str, Texts]]:
     ]
     schemas += [(_shown(each), "outcome", dpc.Schema(usual, each)) for each in COLUMNS if isinstance(each, dpc.Binary)]
     schemas += [(_shown(each), name, dpc.Schema(each, outcome)) for each in TREATMENTS for name in ("treatment", "arm")]
+    schemas += [
+        (f"with required {_shown(each)}", "treatment", dpc.Schema(usual, outcome, [each], required=["cell"]))
+        for each in COLUMNS
+        if each.missing is None
+    ]
+    schemas += [
+        (f"{_shown(each)} with a required outcome", name, dpc.Schema(each, replace(outcome, missing=None)))
+        for each in TREATMENTS[-1:]
+        for name in ("treatment", "arm")
+    ]
     for rule, name, schema in schemas:
         for family in FAMILIES:
             families: dict[str, Family] = {"arm": "integer", "y": "number", "cell": family}
