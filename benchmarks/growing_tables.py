@@ -40,7 +40,7 @@ SCHEDULE = dpc.ScheduledDifference("week")
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm", undeclared=0),
-    outcome=dpc.Real("y", 0, 1),
+    outcome=dpc.Real("y", 0, 1, missing=0.5),  # complete
     covariates=[dpc.Category("week", list(range(1, WEEKS + 1)))],
     entry="week",
 )
