@@ -40,6 +40,13 @@ UNITS = 400
 LISTED = replace(
     standard_schema(), covariates=[column for column in standard_schema().covariates if column.name != "age"]
 )
+COUNTED = replace(
+    standard_schema(),
+    covariates=[
+        replace(column, missing="no") if isinstance(column, dpc.Binary) else column
+        for column in standard_schema().covariates
+    ],
+)
 OVERLAP = {"overlap": {"epsilon": 0.5, "covariates": ["age"]}}
 BALANCE = {"balance": {"epsilon": 0.2, "covariates": ["age"], "most": 10.0}}
 WARDS = {"name": "subgroup_effects", "by": ["ward"], "epsilon": 0.75}
@@ -242,7 +249,7 @@ def test_price_of_a_secure_sum_is_the_same_everywhere(case: Case, tmp_path: Path
     tables = {name: synthetic_table(standard_schema(), 60, seed) for seed, name in enumerate(("east", "west"))}
     federation = Federation(tmp_path, tables, standard_schema(), rule=case.rule)
     terms = {"aggregation": "secure", "secure": {"honest": 2, "colluding": 0}, "sites": federation.roster.keys}
-    study = case.study(pooling="sums", design="trial", **terms)
+    study = case.study(schema=COUNTED, pooling="sums", design="trial", **terms)
     for name in tables:
         approve_study(tmp_path / name, study)
     price = study.price()
@@ -252,7 +259,7 @@ def test_price_of_a_secure_sum_is_the_same_everywhere(case: Case, tmp_path: Path
     assert len(example(study, study.digest, Policy.read(tmp_path / "east"), None)[0]) == len(study.site_questions())
     federation.coordinator(study).result()
     for name in tables:
-        check_debited(case, Ledger(f"sqlite:///{tmp_path / name / 'ledger.db'}"), price, promised)
+        check_debited(case, Site(tmp_path / name).ledger(), price, promised)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +274,7 @@ def test_site_debits_what_its_review_announced(case: Case, tmp_path: Path) -> No
     announced = Site(folder).review(study.digest).consequences
     request = federation.anna.seal(Request(study=study.to_toml(), ask="releases").to_json())
     assert message_in(Site(folder).answer(request)).code == "answered"
-    ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
+    ledger = Site(folder).ledger()
     assert announced is not None
     assert announced.left == ledger.remaining
     additive = replace(case, saves="delta") if study.delta else case  # as at every site: Laplace noise is narrower
