@@ -77,7 +77,8 @@ def narrowed(source: Source, low: float, high: float) -> Source:
 class WrappedSource:
     """A source that passes everything on to another one. Subclasses override `release`.
 
-    It has only what every source has: what else a vault can do, such as its ledger, is out of reach.
+    It has only what every source has: what else a vault can do, such as its ledger, is out of reach. `innermost` tells
+    whether two sources hold the same units.
 
     Args:
         source: The other source.
@@ -120,6 +121,16 @@ class WrappedSource:
         other = copy.copy(self)
         other._source = narrowed(self._source, low, high)  # noqa: SLF001 (its own copy)
         return other
+
+    @property
+    def innermost(self) -> Source:
+        """The source that answers, without any wrapper."""
+        return innermost(self._source)
+
+
+def innermost(source: Source) -> Source:
+    """Return the source that answers: the given one, or what its wrappers pass everything on to."""
+    return source.innermost if isinstance(source, WrappedSource) else source
 
 
 class RequiringSource(WrappedSource):

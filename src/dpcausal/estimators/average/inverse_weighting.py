@@ -20,7 +20,7 @@ from dpcausal.propensity_score import PropensityScore, score_release
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.features import Estimand, feature_names
 from dpcausal.release import Receipt, Release
-from dpcausal.source import Source, guarantee_for
+from dpcausal.source import Source, guarantee_for, innermost
 from dpcausal.validation import is_number
 
 _MAX_SHRINK = 2.0**20
@@ -261,9 +261,10 @@ def _about_score(scores_from: Source | None, known: Release | None) -> tuple[str
 
 def _check_apart(source: Source, other: Source) -> None:
     """Raise unless two sources can hold different units and protect the same."""
-    ledgers = [getattr(each, "ledger", None) for each in (source, other)]
+    answering = [innermost(each) for each in (source, other)]
+    ledgers = [getattr(each, "ledger", None) for each in answering]
     openings = [ledger.opening for ledger in ledgers if ledger is not None]
-    if source is other or len(set(openings)) < len(openings):
+    if answering[0] is answering[1] or len(set(openings)) < len(openings):
         raise TableError(
             expected="scores_from to be a source of other units, with a ledger of its own",
             got="the same source, or one with the same ledger",
