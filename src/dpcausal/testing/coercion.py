@@ -60,7 +60,7 @@ def _record(
     """Return the integers of one record; without a required value it is in no arm."""
     record = {name: _integer(name, column, cells[name][place]) for name, column in columns.items()}
     lacks = any(column in required and _is_missing(column, cells[name][place]) for name, column in columns.items())
-    none = {"treatment": OUTSIDE, "arm": len(columns["arm"].values)}
+    none = {"treatment": OUTSIDE, "arm": len(columns["arm"].values)}  # type: ignore[union-attr]
     return record | none if lacks else record
 
 
