@@ -116,7 +116,7 @@ def test_a_cell_near_0_does_not_underflow(cell: float, address: str, server: psy
 def test_numbers_with_fewer_or_more_places_than_digits_are_read(
     kind: str, address: str, server: psycopg.Connection[Any]
 ) -> None:
-    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1000))
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1000, missing=500))
     fill(server, {"t": "smallint", "y": kind}, {"t": [0, 1], "y": [0, None]})
     assert open_table(f"{address}#visits", schema).aggregate({"treatment": 2}, ["1"]).tolist() == [[1], [1]]
 
