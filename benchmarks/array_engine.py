@@ -6,7 +6,7 @@ Planning a statement takes DuckDB longer than adding up a thousand rows. The int
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,10 @@ class ArrayEngine:
         """See `Engine.collect`."""
         units = {name: self._ticks if name == "outcome" else self._columns[name] for name in columns}
         return kernel(units) if kernel else units
+
+    def with_schema(self, schema: dpc.Schema) -> Self:  # noqa: ARG002 (every unit has all of its values)
+        """See `SchemaEngine.with_schema`."""
+        return self
 
     def _squares(self, place: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
         total = np.zeros(groups, dtype=np.int64)
