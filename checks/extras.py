@@ -19,7 +19,7 @@ import dpcausal as dpc
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("treat", undeclared=0),
-    outcome=dpc.Real("score", 0, 10),
+    outcome=dpc.Real("score", 0, 10, missing=5),
     covariates=[dpc.Real("age", 18, 90)],
 )
 
