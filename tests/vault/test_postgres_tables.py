@@ -65,7 +65,7 @@ def fill(server: psycopg.Connection[Any], kinds: dict[str, str], columns: dict[s
 
 def ticks(table: object, schema: dpc.Schema) -> list[tuple[int, ...]]:
     """The coerced rows, in the order of `place`."""
-    batch = open_table(table, schema).collect(("covariate_0", "treatment", "outcome"), 10_000)
+    batch = open_table(table, schema).collect(("covariate_0", "treatment", "outcome"), 10_000, whole=True)
     return sorted(zip(*(values.tolist() for values in batch.values()), strict=True))
 
 
