@@ -215,9 +215,11 @@ def _units(schema: Schema, engine: DuckDBEngine, size: int) -> Iterator[str]:
 def _repeated(place: str, schema: Schema, size: int) -> Iterator[str]:
     """Yield columns that seem to name persons, where one has several records although no unit is declared."""
     declared = {table_column(column) for column in schema.columns}
-    for name in column_families(place):
-        if name in declared or not _PERSON.search(name):
-            continue
+    try:
+        names = [name for name in column_families(place) if name not in declared and _PERSON.search(name)]
+    except TableError:  # other columns may be called anything
+        return
+    for name in names:
         engine = _opened(place, replace(schema, unit=Unit(name, by=schema.outcome.name)))
         column = DUCKDB.column(name)
         ((known, persons),) = engine.look(f"SELECT COUNT({column}), COUNT(DISTINCT {column}) FROM {SOURCE}")  # noqa: S608
