@@ -17,7 +17,7 @@ from dpcausal.source import guarantee_for
 OF = ["age", "ward"]
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("treat", undeclared=0),
-    outcome=dpc.Real("score", 0, 10),
+    outcome=dpc.Real("score", 0, 10, missing=5),
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b"])],
 )
 ASKED = {

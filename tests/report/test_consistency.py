@@ -90,7 +90,7 @@ def test_effect_of_another_study_is_refused(
 def test_effect_with_other_bounds_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     wider = dataclasses.replace(study.schema, outcome=dpc.Real("score", 0, 100))
-    with pytest.raises(StudyError, match=r"which assumes: .* as 50"):
+    with pytest.raises(StudyError, match=r"which assumes: .* within 0 and 100"):
         Report.of(effect, dataclasses.replace(study, schema=wider), date=DAY)
 
 

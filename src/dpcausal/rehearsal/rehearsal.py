@@ -6,7 +6,7 @@ from typing import Self
 from dpcausal.calibration import calibrate
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, Rule
-from dpcausal.queries import Query
+from dpcausal.queries import Query, seen_by
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
 from dpcausal.text import format_number, html_table, table_rows
 
@@ -88,7 +88,7 @@ class Rehearsal(Expectations):
         """Return the expected answer to a query, with the size of its noise and its price."""
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-        values = query.expected(self, guarantee)
+        values = query.expected(replace(self, schema=seen_by(query, self.schema)), guarantee)
         ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
         one = Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)
