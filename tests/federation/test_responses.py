@@ -121,7 +121,7 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
     "another guarantee": (put(2.0, "answer", "releases", 0, "guarantee", "epsilon"), "noise is not of the size"),
     "a weaker guarantee": (
         put("outcome", "answer", "releases", 0, "guarantee", "protects"),
-        "noise is not of the size",
+        "under another guarantee",
     ),
     "a fact": (put({"mean": 1.0}, "answer", "releases", 0, "public_values"), "not those that the query asks for"),
     "smaller noise": (times(0.5, "answer", "releases", 0, "scales", 0), "noise is not of the size"),
