@@ -75,7 +75,9 @@ class DataSet:
 
     def schema(self, protects: Protects) -> dpc.Schema:
         """Return the declaration that goes with the table."""
-        return dpc.Schema(treatment=self.treatment, outcome=self.outcome, covariates=self.covariates, protects=protects)
+        # No outcome is missing.
+        outcome = replace(self.outcome, missing=self.outcome.missing_value)  # type: ignore[arg-type]
+        return dpc.Schema(treatment=self.treatment, outcome=outcome, covariates=self.covariates, protects=protects)
 
     @property
     def n(self) -> int:

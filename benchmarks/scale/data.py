@@ -70,7 +70,7 @@ def schema(covariates: int = 20, *, several: bool = False, protects: Protects = 
     groups = [Category(f"g{place}", range(VALUES)) for place in range(GROUPS)]
     return Schema(
         treatment=Treatment("treat", undeclared=0),
-        outcome=Real("y", *OUTCOME),
+        outcome=Real("y", *OUTCOME, missing=sum(OUTCOME) / 2),
         covariates=[*groups, *(Real(f"x{place}", *COVARIATE) for place in range(covariates))],
         unit=Unit("unit", by="visit") if several else None,
         protects=protects,
