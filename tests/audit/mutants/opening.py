@@ -1,8 +1,8 @@
 """Openings that tell of a record."""
 
 import logging
-import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -88,7 +88,7 @@ def logs_arms(patch: pytest.MonkeyPatch) -> None:
     commanded(form="csv", schema="as first declared", ledger="bound to the table"),
 )
 def exits_otherwise(patch: pytest.MonkeyPatch) -> None:
-    def price(_: object, vault: dpc.Vault, **__: object) -> str:
+    def price(_: object, vault: dpc.Vault, __: object) -> str:
         raise typer.Exit(int(vault._engine.aggregate({}, ["1"])[0]))
 
-    patch.setattr(sys.modules["dpcausal.cli.run"], "_price", price)  # the package has a function of the same name
+    patch.setattr(import_module("dpcausal.cli.run"), "_price", price)  # the package has a function of the same name
