@@ -88,7 +88,7 @@ MUTANTS = {
         r"THEN 0 ELSE 1 END (AS INTEGER\) AS covariate_3)", r"THEN 1 ELSE 0 END \1", "Indicator"
     ),
     "an arm left out": Mutant(r"(CASE) WHEN \S+ = \S+ THEN 0 (.*? AS treatment)", r"\1 \2", "sums are exact"),
-    "an arm too few": Mutant(r" WHEN read_\d+ = \S+ THEN 2( ELSE 3 END AS INTEGER\) AS arm)", r"\1", "Treatment"),
+    "an arm too few": Mutant(r" WHEN read_\d+ = \S+ THEN 2( ELSE 3 END.*? AS INTEGER\) AS arm)", r"\1", "Treatment"),
     "an undeclared arm compared": Mutant(r"ELSE 2 (END AS INTEGER\) AS treatment)", r"ELSE 1 \1", "sums are exact"),
     "who lacks an outcome compared": Mutant(
         REQUIRED.format(r"(read_1)", CONDITION), "CASE WHEN TRUE THEN ", r"coerced from Treatment.*\(missing\)"
