@@ -67,7 +67,7 @@ class Counting:
         return found
 
 
-def _signed(table: pa.Table) -> pa.Table:
+def signed_integers(table: pa.Table) -> pa.Table:
     """Return a table whose integers have a sign, for engines without others; the next wider type holds them."""
     return table.cast(pa.schema([(field.name, _SIGNED.get(field.type, field.type)) for field in table.schema]))
 
@@ -89,7 +89,7 @@ def _in_postgres() -> Iterator[OpenEngine]:
         def opened(table: pa.Table, schema: Schema) -> Engine:
             name = f"table_{uuid.uuid4().hex}"
             with dbapi.connect(address) as connection, connection.cursor() as cursor:
-                signed = _signed(table)
+                signed = signed_integers(table)
                 cursor.adbc_ingest(name, signed)
                 for field in signed.schema:
                     if pa.types.is_decimal(field.type):  # which the driver makes numbers of any length
@@ -135,7 +135,7 @@ def _in_spark() -> Iterator[OpenEngine]:
         settings: dict[str, Any] = SETTINGS | _QUICK
         builder = SparkSession.builder.master("local[1]").config(map=settings)
         session = builder.config("spark.sql.warehouse.dir", folder).getOrCreate()
-        yield lambda table, schema: open_table(session.createDataFrame(_signed(table)), schema)
+        yield lambda table, schema: open_table(session.createDataFrame(signed_integers(table)), schema)
         session.stop()
 
 
@@ -157,7 +157,7 @@ def _in_snowflake() -> Iterator[OpenEngine]:
         connection = connector.connect(database="clinic", schema="public")
 
         def opened(table: pa.Table, schema: Schema) -> Engine:
-            name, held = f"table_{uuid.uuid4().hex}", _in_64_bits(_signed(table))
+            name, held = f"table_{uuid.uuid4().hex}", _in_64_bits(signed_integers(table))
             connection._duck_conn.register("held", held)
             connection._duck_conn.execute(f"CREATE TABLE clinic.public.{name} AS SELECT * FROM held")
 

@@ -50,8 +50,9 @@ MARKS = [
 SMALL = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
-    outcome=dpc.Real("y", 0, 20),
+    outcome=dpc.Real("y", 0, 20, missing=10),
     covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)],
+    entry="x",
 )
 REMOTE: list[Query] = [
     ArmMoments(),
