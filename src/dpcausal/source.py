@@ -189,7 +189,7 @@ def units_compared(source: Source, release: Release) -> float:
     """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise."""
     if source.arm_sizes is not None:
         return max(float(sum(source.arm_sizes)), 2.0)
-    if not source.schema.units_may_leave(source.schema.protects):
+    if "compared" not in release.names:  # no unit can be outside for its query, whatever others require
         return float(source.n)
     return min(max(release.value("compared"), 2.0), float(source.n))
 

@@ -314,6 +314,13 @@ def test_weighted_curves_are_those_of_the_true_score(population: str) -> None:
     assert effect.arm_sizes is None
 
 
+def test_adjusted_survival_where_only_the_end_of_follow_up_can_be_missing() -> None:
+    schema = replace(CONFOUNDED, outcome=dpc.Real("years", 0, HORIZON, missing=0))
+    rehearsal = dpc.Rehearsal(schema, n=1_000)
+    effect = dpc.Survival("died", TIMES, covariates=["age"]).estimate(rehearsal, epsilon=1.0)
+    assert effect.privacy_sd > 0
+
+
 def test_weights_and_strata_together_are_refused() -> None:
     both = dpc.Survival("died", TIMES, by=["died"], covariates=["age"])
     with pytest.raises(QueryError):
