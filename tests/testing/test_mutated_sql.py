@@ -19,7 +19,8 @@ from tests.support.slow import sampled
 
 NUMBER = r"CAST\('([^']*)' AS DOUBLE\)"
 COVARIATE = r"AS INTEGER\) AS covariate_"
-LISTED = r"IN \((?:[^()]|\([^()]*\))*\)"
+EQUAL = r"= (?:-?\d+|CAST\('[^']*' AS DOUBLE\))"
+LISTED = rf"(?:IN \((?:[^()]|\([^()]*\))*\)|{EQUAL}(?: OR read_\d+ {EQUAL})*)"
 CONDITION = rf"(<= CAST\('[^']*' AS [A-Z ]*\)|{LISTED})"
 REQUIRED = "CASE WHEN {} {} THEN (?=CASE WHEN)"
 """What an arm depends on: that a required value reads as declared."""
@@ -89,7 +90,9 @@ MUTANTS = {
     ),
     "an arm left out": Mutant(r"(CASE) WHEN \S+ = \S+ THEN 0 (.*? AS treatment)", r"\1 \2", "sums are exact"),
     "an arm too few": Mutant(r" WHEN read_\d+ = \S+ THEN 2( ELSE 3 END.*? AS INTEGER\) AS arm)", r"\1", "Treatment"),
-    "an undeclared arm compared": Mutant(r"ELSE 2 (END AS INTEGER\) AS treatment)", r"ELSE 1 \1", "sums are exact"),
+    "an undeclared arm compared": Mutant(
+        r"ELSE 2 (END(?: ELSE 2 END)* AS INTEGER\) AS treatment)", r"ELSE 1 \1", "sums are exact|Treatment"
+    ),
     "who lacks an outcome compared": Mutant(
         REQUIRED.format(r"(read_1)", CONDITION), "CASE WHEN TRUE THEN ", r"coerced from Treatment.*\(missing\)"
     ),

@@ -337,7 +337,11 @@ def _is_readable(column: Column, value: str, family: Family, dialect: Dialect) -
     """Return whether a value is a number, or one of those that are listed. NaN is above infinity."""
     if isinstance(column, Real):
         return f"{value} <= {literal(math.inf)}"
-    return f"{value} IN ({', '.join(_spelled(column, family, dialect))})"
+    spelled = _spelled(column, family, dialect)
+    if isinstance(column.values[0], str):
+        return f"{value} IN ({', '.join(spelled)})"
+    # Each by itself: ClickHouse looks a number up in a list by its bits, and does not find -0.0 there as 0.
+    return " OR ".join(f"{value} = {each}" for each in spelled)
 
 
 def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dialect) -> list[str]:
