@@ -1,5 +1,6 @@
 """Rehearsals: estimators run without data, to see what they ask, what that costs, and how wide intervals will be."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -8,6 +9,7 @@ from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query, seen_by
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
+from dpcausal.scale import Scale
 from dpcausal.text import format_number, html_table, table_rows
 
 
@@ -83,6 +85,10 @@ class Rehearsal(Expectations):
             outcome_mean=mean,
             outcome_sd=min(self.sd, (high - low) / 2, ((mean - low) * (high - mean)) ** 0.5),
         )
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return the same expectations of covariates by their scores, whose standard deviation is that of a scale."""
+        return replace(self, schema=self.schema.scaled(scales, indicators))
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price."""
