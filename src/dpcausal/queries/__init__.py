@@ -44,6 +44,7 @@ from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbed
 from dpcausal.queries.look_moments import LookMoments as LookMoments
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
+from dpcausal.queries.missing_outcomes import MissingOutcomes as MissingOutcomes
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
 from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
@@ -101,6 +102,7 @@ QUERIES: dict[str, type[Query]] = {
         ScoreCounts,
         CovariateSums,
         WeightedCovariates,
+        MissingOutcomes,
     )
 }
 """Every query there is, by name. What else must be known of each is derived from it."""
@@ -129,8 +131,19 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
 
 
 def seen_by(query: Query, schema: Schema) -> Schema:
-    """Return a schema as a query sees it: units that lack what the query requires are outside the comparison."""
-    return schema.requiring(query.required)
+    """Return a schema as a query sees it: units that lack what the query requires are outside the comparison.
+
+    For a query of missing outcomes the outcome is whether it is missing, and nobody is outside for lack of one.
+    """
+    if not query.counts_missing:
+        return schema.requiring(query.required)
+    if not schema.outcome_may_be_missing:
+        raise QueryError(
+            expected="an outcome that can be missing",
+            got=f"{schema.outcome.name!r}, which declares what counts in place of a missing value, or is a total",
+            hint="no outcome is missing then: there is nothing to count.",
+        )
+    return schema.missingness
 
 
 def is_summable(query: Query) -> bool:
