@@ -283,17 +283,6 @@ class Schema:
         return self._can_be_missing(self.outcome)
 
     @property
-    def missingness(self) -> Self:
-        """The same table with another outcome: whether the outcome is missing, for one that can be.
-
-        Example:
-            >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("cost", 0, 100))
-            >>> schema.outcome_may_be_missing, schema.missingness.outcome_may_be_missing
-            (True, False)
-        """
-        return replace(self, outcome=Indicator(self.outcome.name, of=self.outcome))
-
-    @property
     def units_may_be_outside(self) -> bool:
         """Whether a unit can be in neither of the two arms that are compared."""
         return self.treatment.units_may_be_outside or bool(self.required_columns)

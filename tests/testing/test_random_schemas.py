@@ -13,7 +13,7 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.columns import Binary
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import GRID, MissingOutcomes
+from dpcausal.queries import GRID, MissingOutcomes, seen_by
 from dpcausal.real import Real
 from dpcausal.testing.coercion import coerced_units
 from dpcausal.testing.expressions import evaluator
@@ -74,7 +74,7 @@ def test_engines_count_missing_outcomes_as_python_does(name: str, begun: Begun) 
     kinds = ([case for case in cases if isinstance(case.schema.outcome, kind)] for kind in (Real, Binary))
     seen = set()
     for case in (case for each in kinds for case in each[:3]):
-        units = coerced_units(case.table, case.schema.missingness)
+        units = coerced_units(case.table, seen_by(MissingOutcomes(), case.schema))
         expected = Counter((unit["treatment"], unit["outcome"] > 0) for unit in units)
         with suppress(TableError):  # of a type that the engine refuses, when it is opened
             engine = begun[name](case.table, case.schema)

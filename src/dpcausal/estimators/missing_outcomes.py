@@ -119,8 +119,8 @@ def differing_shares(shares: JointEstimate) -> tuple[str, ...]:
     more, less = sorted(zip(shares.values, shares.names, strict=True), reverse=True)
     often = f"with {more[1]} ({100 * more[0]:.0f} %) than with {less[1]} ({100 * max(less[0], 0.0):.0f} %)"
     text = (
-        f"outcomes are missing more often {often}, beyond chance and noise. If units without an outcome differ from the "
-        "others in what is not adjusted for, the estimate is biased, and the interval does not show it. Adjust for what "
-        "predicts that an outcome is missing, or make it part of the outcome"
+        f"outcomes are missing more often {often}, beyond chance and noise. If units without an outcome differ from "
+        "the others in what is not adjusted for, the estimate is biased, and the interval does not show it. Adjust for "
+        "what predicts that an outcome is missing, or make it part of the outcome"
     )
     return (text,)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from dpcausal.columns import declared_dict
+from dpcausal.columns import Indicator, declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 
@@ -143,7 +143,7 @@ def seen_by(query: Query, schema: Schema) -> Schema:
             got=f"{schema.outcome.name!r}, which declares what counts in place of a missing value, or is a total",
             hint="no outcome is missing then: there is nothing to count.",
         )
-    return schema.missingness
+    return replace(schema, outcome=Indicator(schema.outcome.name, of=schema.outcome))
 
 
 def is_summable(query: Query) -> bool:

@@ -86,7 +86,7 @@ class Query(Protocol):
     table in which each table's strata are apart.) Some round a sum to a tick, which each table does by itself."""
 
     counts_missing: ClassVar[bool] = False
-    """Whether its outcome is whether the outcome is missing; see `Schema.missingness`."""
+    """Whether its outcome is whether the outcome is missing, which is never missing itself."""
 
     prepaid: ClassVar[bool] = False
     """Whether it is one look of a schedule whose looks are paid for once, all together: its number is `look`, and its
