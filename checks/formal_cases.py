@@ -22,6 +22,7 @@ from dpcausal.queries import (
     Cut,
     CutoffMoments,
     EventCounts,
+    MissingOutcomes,
     Norm,
     OutcomeCounts,
     OutcomesBelow,
@@ -133,6 +134,7 @@ CASES: dict[str, list[Case]] = {
     "outcomes_below": [Case(OutcomesBelow(5.0))],
     "outcome_counts": [Case(OutcomeCounts([1.25, 2.5, 5.0]), [4]), Case(OutcomeCounts([5.0]), [2])],
     "arm_outcome_counts": [Case(ArmOutcomeCounts([1.25, 2.5, 5.0]), [2 * 4]), Case(ArmOutcomeCounts([5.0]), [2 * 2])],
+    "missing_outcomes": [Case(MissingOutcomes(), [2 * 2])],
     "event_counts": [
         # In each of two arms: a count for each interval and kind of end, and those beyond the last time.
         Case(EventCounts([2.5, 5.0, 10.0]), [2 * (3 + 1)]),

@@ -136,6 +136,16 @@ Definition exported_arm_outcome_counts : list exported := [
   Exported record_within_arm false [8]%nat l1 [(8%nat, (1 # 1))] (2 # 1);
   Exported record_within_arm false [8]%nat l2 [(8%nat, (1 # 1))] (707106781187 # 500000000000)].
 
+Definition exported_missing_outcomes : list exported := [
+  Exported outcome_only false [4]%nat l1 [(4%nat, (1 # 1))] (2 # 1);
+  Exported outcome_only false [4]%nat l2 [(4%nat, (1 # 1))] (707106781187 # 500000000000);
+  Exported record false [4]%nat l1 [(4%nat, (1 # 1))] (2 # 1);
+  Exported record false [4]%nat l2 [(4%nat, (1 # 1))] (707106781187 # 500000000000);
+  Exported record true [4]%nat l1 [(4%nat, (1 # 1))] (2 # 1);
+  Exported record true [4]%nat l2 [(4%nat, (1 # 1))] (707106781187 # 500000000000);
+  Exported record_within_arm false [4]%nat l1 [(4%nat, (1 # 1))] (2 # 1);
+  Exported record_within_arm false [4]%nat l2 [(4%nat, (1 # 1))] (707106781187 # 500000000000)].
+
 Definition exported_event_counts : list exported := [
   Exported outcome_only false [10]%nat l1 [(10%nat, (1 # 1))] (2 # 1);
   Exported outcome_only false [10]%nat l2 [(10%nat, (1 # 1))] (707106781187 # 500000000000);

@@ -63,6 +63,15 @@ Theorem arm_outcome_counts edges cells n :
     (arm_outcome_counts_sensitivity cells n).
 Proof. apply counts. Qed.
 
+(** A unit has an arm or none, and an outcome or none; without one it counts too. *)
+Definition missing_outcomes_sensitivity := counts_sensitivity.
+Theorem missing_outcomes cells n :
+  bounded (fun _ _ => True)
+    (answer (count_part (fun u : option nat * option Z =>
+      option_map (fun arm => (arm * 2 + match snd u with Some _ => 0 | None => 1 end)%nat) (fst u))))
+    (missing_outcomes_sensitivity cells n).
+Proof. apply counts. Qed.
+
 (** A unit has a stratum, an arm or none, a time and a code of what ended follow-up. *)
 Definition event_counts_sensitivity := counts_sensitivity.
 Theorem event_counts times codes cells n :

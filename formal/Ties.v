@@ -36,6 +36,7 @@ Lemma cluster_moments_tied : all_tied (by_moving_cells cluster_moments_sensitivi
 Lemma outcomes_below_tied : all_tied (fun e => outcomes_below_sensitivity (of_norm e)) exported_outcomes_below = true. Proof. tie. Qed.
 Lemma outcome_counts_tied : all_tied (by_cells outcome_counts_sensitivity) exported_outcome_counts = true. Proof. tie. Qed.
 Lemma arm_outcome_counts_tied : all_tied (by_cells arm_outcome_counts_sensitivity) exported_arm_outcome_counts = true. Proof. tie. Qed.
+Lemma missing_outcomes_tied : all_tied (by_cells missing_outcomes_sensitivity) exported_missing_outcomes = true. Proof. tie. Qed.
 Lemma event_counts_tied : all_tied (by_cells event_counts_sensitivity) exported_event_counts = true. Proof. tie. Qed.
 Lemma stratum_counts_tied : all_tied (by_cells stratum_counts_sensitivity) exported_stratum_counts = true. Proof. tie. Qed.
 Lemma score_counts_tied : all_tied (by_cells score_counts_sensitivity) exported_score_counts = true. Proof. tie. Qed.

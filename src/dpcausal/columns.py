@@ -191,15 +191,16 @@ class Category:
 
 @dataclass(frozen=True)
 class Indicator(Binary):
-    """Whether a number is missing: 1 where a cell is absent or does not read as declared, otherwise 0.
+    """Whether a value is missing: 1 where a cell is absent or does not read as declared, otherwise 0.
 
-    A schema makes one for each covariate that is declared with `indicator=True`.
+    A schema makes one for each covariate that is declared with `indicator=True`, and of the outcome where a query asks
+    how many outcomes are missing.
 
     Attributes:
-        of: The number.
+        of: The column whose value may be missing.
     """
 
-    of: Real = field(kw_only=True)
+    of: Real | Binary = field(kw_only=True)
 
     @property
     def meaning(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from dpcausal.effect_measures import (
     ratio_interval,
     ratio_of_means,
     ratio_p_value,
+    share_lines,
     shifted,
     student_p_value,
 )
@@ -63,6 +64,7 @@ class Effect(OtherNames):
         arm_means: The mean outcome in each arm with joint errors, noisy, the control arm first; for a binary outcome
             the risks. None where the estimator does not give them.
         arm_sizes: The number of units in each arm, with the noise in it where it is private.
+        missing_outcomes: The share of outcomes that are missing in each arm, with its errors; None where it is unknown.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
         quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
@@ -106,6 +108,7 @@ class Effect(OtherNames):
     sites: tuple[SiteShare, ...] = ()
     arm_means: JointEstimate | None = None
     arm_sizes: JointEstimate | None = None
+    missing_outcomes: JointEstimate | None = None
     contrasts: JointEstimate | None = None
     curves: tuple[ArmCurves, ...] = ()
     quantity: str = ""
@@ -315,6 +318,7 @@ class Effect(OtherNames):
         table += table_rows("arm", self._arm_lines())
         table += table_rows("contrast", self._contrast_lines())
         table += units_of(self.n, self.receipts, self.outside, noisy=self.compared_sd > 0)
+        table += table_rows("missing", share_lines(self.missing_outcomes) if not self.rehearsed else ())
         table += [("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
         table += table_rows("assumes", self.assumptions)
@@ -385,7 +389,7 @@ class Effect(OtherNames):
                 "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
                 **{
                     name: JointEstimate.from_dict(document[name])
-                    for name in ("arm_means", "arm_sizes", "contrasts")
+                    for name in ("arm_means", "arm_sizes", "missing_outcomes", "contrasts")
                     if document.get(name) is not None
                 },
             }

@@ -250,3 +250,21 @@ def shifted(measure: Measure, name: str, by: float) -> Measure:
     """Return a measure under another name, moved by a constant: a relative lift is a ratio minus 1."""
     numbers = (measure.estimate + by, measure.low + by, measure.high + by)
     return Measure(name, *numbers, measure.level, measure.null + by)
+
+
+def share_lines(shares: JointEstimate | None) -> tuple[str, ...]:
+    """Return shares of missing outcomes in words, each with the noise in it.
+
+    Example:
+        >>> from dpcausal.joint_estimate import JointNoise
+        >>> noise = (JointNoise("gaussian", (0.01, 0.0)), JointNoise("gaussian", (0.0, 0.01)))
+        >>> share_lines(JointEstimate(("usual", "new"), (0.12, 0.18), ((0.0, 0.0), (0.0, 0.0)), noise))
+        ('usual: about 12 % of outcomes (noise ± 2.0 %)', 'new: about 18 % of outcomes (noise ± 2.0 %)')
+    """
+    if shares is None:
+        return ()
+    lines = []
+    for place, (name, share) in enumerate(zip(shares.names, shares.values, strict=True)):
+        noise = half_width(0.0, shares.noise_along([float(at == place) for at in range(len(shares.names))]), 0.95)
+        lines.append(f"{name}: about {100 * min(max(share, 0.0), 1.0):.0f} % of outcomes (noise ± {100 * noise:.1f} %)")
+    return tuple(lines)

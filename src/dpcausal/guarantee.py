@@ -103,6 +103,10 @@ class Guarantee:
         delta = (0.0, self.delta) if pure_first or self.delta == 0 else _divided(self.delta, share)
         return replace(self, epsilon=epsilon[0], delta=delta[0]), replace(self, epsilon=epsilon[1], delta=delta[1])
 
+    def after(self, first: "Guarantee") -> "Guarantee":
+        """Return what is left of this guarantee after a part of it without delta."""
+        return replace(self, epsilon=_rest(self.epsilon, first.epsilon))
+
     def part(self, count: int) -> "Guarantee":
         """One of so many equal guarantees that add up to this one."""
         return replace(self, epsilon=equal_part(self.epsilon, count), delta=equal_part(self.delta, count))
@@ -118,10 +122,15 @@ class Guarantee:
 def _divided(whole: float, share: float) -> tuple[float, float]:
     """Return two parts of a number that, read as the decimals they print as, add up to no more than it."""
     first = whole * share
+    return first, _rest(whole, first)
+
+
+def _rest(whole: float, first: float) -> float:
+    """Return the largest float that, with a first part, adds up to no more than a number, all read as decimals."""
     second = whole - first
     while exact(first) + exact(second) > exact(whole):
         second = math.nextafter(second, 0.0)
-    return first, second
+    return second
 
 
 def equal_part(whole: float, count: int) -> float:

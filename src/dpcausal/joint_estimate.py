@@ -96,10 +96,13 @@ class JointEstimate:
         """Return the same estimates, each with this much more bias to allow for."""
         return replace(self, bias=tuple(each + bound for each in self.bias or (0.0,) * len(self.names)))
 
+    def noise_sd(self, gradient: Sequence[float]) -> float:
+        """Return the standard deviation of the privacy noise in such a combination."""
+        return math.sqrt(sum(term.variance for term in self.noise_along(gradient)))
+
     def standard_error(self, gradient: Sequence[float]) -> float:
         """Return the standard error of such a combination, sampling error and privacy noise together."""
-        noise = sum(term.variance for term in self.noise_along(gradient))
-        return math.sqrt(self.sampling_sd(gradient) ** 2 + noise)
+        return math.hypot(self.sampling_sd(gradient), self.noise_sd(gradient))
 
     @property
     def covariance(self) -> Array:
@@ -199,3 +202,33 @@ class JointEstimate:
             noise=tuple(JointNoise(each["family"], tuple(each["scales"]), each["parts"]) for each in document["noise"]),
             bias=tuple(document.get("bias", ())),
         )
+
+
+def weighted_average(parts: Sequence[JointEstimate | None], weights: Sequence[float] | Array) -> JointEstimate | None:
+    """Return the weighted average of independent estimates of the same; None where one with weight is unknown.
+
+    It is without heterogeneity between them.
+
+    Args:
+        parts: The estimates, such as those of several sites.
+        weights: How much each counts; they need not add up to 1.
+    """
+    counted = [(each, weight) for each, weight in zip(parts, weights, strict=True) if weight > 0]
+    found = [each for each, _ in counted if each is not None]
+    if len(found) < len(counted):
+        return None
+    shares = np.array([weight for _, weight in counted], dtype=float)
+    shares /= shares.sum()
+    values = shares @ np.array([each.values for each in found])
+    sampling = np.tensordot(shares**2, np.array([each.sampling for each in found]), 1)
+    return JointEstimate(
+        names=found[0].names,
+        values=tuple(map(float, values)),
+        sampling=tuple(tuple(map(float, line)) for line in sampling),
+        noise=tuple(
+            JointNoise(each.family, tuple(float(share) * scale for scale in each.scales), each.parts)
+            for part, share in zip(found, shares, strict=True)
+            for each in part.noise
+        ),
+        bias=tuple(map(float, shares @ [each.bias or (0.0,) * len(each.names) for each in found])),
+    )

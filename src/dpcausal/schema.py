@@ -268,7 +268,7 @@ class Schema:
     @property
     def required_columns(self) -> tuple[Column, ...]:
         """The columns without which a unit is outside the comparison: the outcome, unless it declares `missing`."""
-        outcome = (self.outcome,) if self._can_be_missing(self.outcome) else ()
+        outcome = (self.outcome,) if self.outcome_may_be_missing else ()
         return *outcome, *(column for column in self.covariates if column.name in self.required)
 
     def requiring(self, names: Collection[str]) -> Self:
@@ -281,6 +281,11 @@ class Schema:
         """
         found = [column.name for column in self.covariates if column.name in names and self._can_be_missing(column)]
         return self if set(found) <= set(self.required) else replace(self, required=(*self.required, *found))
+
+    @property
+    def outcome_may_be_missing(self) -> bool:
+        """Whether a unit can lack its outcome, and is then outside the comparison."""
+        return self._can_be_missing(self.outcome)
 
     @property
     def units_may_be_outside(self) -> bool:

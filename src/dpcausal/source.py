@@ -159,6 +159,11 @@ class WrappedSource:
         return other
 
     @property
+    def wrapped(self) -> Source:
+        """The source that this one passes everything on to."""
+        return self._source
+
+    @property
     def innermost(self) -> Source:
         """The source that answers, without any wrapper."""
         return innermost(self._source)
@@ -167,6 +172,13 @@ class WrappedSource:
 def innermost(source: Source) -> Source:
     """Return the source that answers: the given one, or what its wrappers pass everything on to."""
     return source.innermost if isinstance(source, WrappedSource) else source
+
+
+def is_within(source: Source, kind: type[WrappedSource]) -> bool:
+    """Return whether a source is a wrapper of this kind, or wraps one."""
+    if not isinstance(source, WrappedSource):
+        return False
+    return isinstance(source, kind) or is_within(source.wrapped, kind)
 
 
 class RequiringSource(WrappedSource):
@@ -202,6 +214,10 @@ class AdditiveSource(WrappedSource):
     def rule(self) -> Rule:
         """How prices add up, for those who ask."""
         return "additive"
+
+
+class UnsizedSource(WrappedSource):
+    """A source whose queries must not depend on its number of units, as those of secure sums."""
 
 
 class RecordingSource(WrappedSource):

@@ -55,7 +55,7 @@ def test_estimate_and_standard_error_follow_from_the_blocks(monkeypatch: pytest.
 
 def test_noise_is_two_limits_over_the_number_of_blocks() -> None:
     plan = dpc.BlockAverage(["a"], blocks=100, limit=0.3).estimate(dpc.Rehearsal(SCHEMA, 50_000), epsilon=0.5)
-    assert plan.privacy_sd == pytest.approx(2**0.5 * 2 * 0.3 * 10 / 100 / 0.5, rel=1e-4)
+    assert plan.privacy_sd == pytest.approx(2**0.5 * 2 * 0.3 * 10 / 100 / plan.receipts[0].epsilon, rel=1e-4)
 
 
 def test_too_few_blocks_have_no_interval() -> None:

@@ -215,7 +215,7 @@ def curve_values(curve: dpc.EffectCurve, at: dict[str, Array]) -> Array:
 def test_trial_without_outcome_models_asks_one_query_and_finds_the_effect(kind: type[CurveEstimator]) -> None:
     learner = kind(OF, dpc.Polynomial(OF), propensity=0.5, outcome_models=False)  # type: ignore[call-arg]
     curve = learner.estimate(vault_of(40_000, confounded=False), epsilon=5.0, delta=1e-6)
-    assert [receipt.query for receipt in curve.receipts] == ["effect_moments"]
+    assert [receipt.query for receipt in curve.receipts] == ["effect_moments", "missing_outcomes"]
     assert off(curve) < 0.2
     assert not curve.no_interval
     with pytest.raises(QueryError, match="a known propensity"):

@@ -75,6 +75,7 @@ def test_three_queries_share_the_guarantee() -> None:
         "regression_moments",
         "objective_perturbed_logistic",
         "augmented_scores",
+        "missing_outcomes",
     }
     assert sum(receipt.epsilon for receipt in effect.receipts) == pytest.approx(1.0)
     assert all(receipt.delta == 0 for receipt in effect.receipts)  # Laplace noise is smaller here
@@ -91,6 +92,7 @@ def test_many_moments_have_all_of_delta() -> None:
         "regression_moments": 1e-6,
         "objective_perturbed_logistic": 0.0,
         "augmented_scores": 0.0,
+        "missing_outcomes": 0.0,
     }
     assert effect.guarantee.delta == 1e-6
 

@@ -120,7 +120,7 @@ def test_weighting_uses_a_released_score_again_without_paying_for_it() -> None:
     effect = dpc.InverseWeighting(covariates=NAMES).estimate(vault, epsilon=2.0, score=score)
     assert before == 2.0
     assert vault.ledger.spent.epsilon == pytest.approx(4.0)
-    assert [receipt.query for receipt in effect.receipts] == ["covariate_moments", "weighted_arms"]
+    assert [receipt.query for receipt in effect.receipts] == ["covariate_moments", "weighted_arms", "missing_outcomes"]
     assert sum(receipt.epsilon for receipt in effect.receipts) == pytest.approx(2.0)
     assert "released before, for epsilon 2, delta 0" in str(effect)
     low, high = effect.interval()
@@ -135,7 +135,7 @@ def test_weighting_by_output_uses_a_score_again_too() -> None:
     vault = vault_of()
     score = model(scores="output").estimate(vault, epsilon=2.0)
     effect = dpc.InverseWeighting(covariates=NAMES, scores="output").estimate(vault, epsilon=2.0, score=score)
-    assert [receipt.query for receipt in effect.receipts] == ["weighted_arms"]
+    assert [receipt.query for receipt in effect.receipts] == ["weighted_arms", "missing_outcomes"]
 
 
 def test_diagnostics_use_a_released_score_again(vault: dpc.Vault) -> None:

@@ -3,13 +3,17 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 
 import pyarrow as pa
 import pytest
 
-from dpcausal.queries import GRID
+from dpcausal.audit.tables import exact_answer
+from dpcausal.columns import Binary
+from dpcausal.errors import TableError
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import GRID, MissingOutcomes, seen_by
 from dpcausal.real import Real
 from dpcausal.testing.coercion import coerced_units
 from dpcausal.testing.expressions import evaluator
@@ -59,6 +63,25 @@ def test_engines_agree_with_python(name: str, place: int, begun: Begun) -> None:
     assert not compared.found
     if place % 3 != 2:  # whose columns are such as a warehouse reads itself
         assert not counts["streamed"]
+
+
+@pytest.mark.xdist_group("random schemas")
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.parametrize("name", [name if most else marked(name) for name, most in IN_GATE.items()])
+def test_engines_count_missing_outcomes_as_python_does(name: str, begun: Begun) -> None:
+    """Of numbers, dates and answers; the engine is opened with the declared schema, as a vault opens it."""
+    cases = [case for case in map(random_case, range(24)) if case.schema.outcome_may_be_missing]
+    kinds = ([case for case in cases if isinstance(case.schema.outcome, kind)] for kind in (Real, Binary))
+    seen = set()
+    for case in (case for each in kinds for case in each[:3]):
+        units = coerced_units(case.table, seen_by(MissingOutcomes(), case.schema))
+        expected = Counter((unit["treatment"], unit["outcome"] > 0) for unit in units)
+        with suppress(TableError):  # of a type that the engine refuses, when it is opened
+            engine = begun[name](case.table, case.schema)
+            ticks = exact_answer(MissingOutcomes(), case.schema, engine, Guarantee(epsilon=1)).ticks
+            assert list(ticks.values()) == [expected[arm, missing] for arm in (0, 1) for missing in (False, True)]
+            seen.add((type(case.schema.outcome), bool(expected[0, True] or expected[1, True])))
+    assert {(Real, True), (Binary, True)} <= seen
 
 
 def test_a_case_is_the_same_at_each_draw() -> None:

@@ -51,6 +51,7 @@ from dpcausal.queries import (
     InstrumentMoments,
     LookMoments,
     MetricMoments,
+    MissingOutcomes,
     Polynomial,
     Query,
     ReceivedMoments,
@@ -156,6 +157,8 @@ def of_estimator(
 PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 """The simplest release there is: it says how much an attack can see at all."""
 
+_COUNT_MISSING = partial(ask_query, query=MissingOutcomes(), epsilon=1.0, delta=0.0)
+
 _METRICS = (("smoker",), ("score", "age"), ("smoker", "age"))
 
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
@@ -243,6 +246,9 @@ _VARIANTS: tuple[Target, ...] = (
         "record",
         DELTA,
     ),
+    of_query("MissingOutcomes", MissingOutcomes(), "record"),
+    Target("MissingOutcomes, outcomes", _COUNT_MISSING, "outcome", complete=False),
+    of_query("MissingOutcomes, Gaussian", MissingOutcomes(), "record", DELTA),
     of_estimator("ScheduledDifference", ScheduledDifference("ward"), "record"),
     of_query("ScheduledDifference, Gaussian", LookMoments(Cut("ward"), 1), "record", DELTA),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),

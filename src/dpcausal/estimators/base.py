@@ -9,6 +9,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError
+from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.other_names import OtherNames
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
@@ -67,9 +68,11 @@ class BaseEstimator(OtherNames):
 
     Attributes:
         also_called: Names of the method in other libraries and textbooks, in snake case.
+        counts_missing: Whether a result shows the share of missing outcomes in each arm, for a small part of epsilon.
     """
 
     also_called: ClassVar[str] = ""
+    counts_missing: ClassVar[bool] = True
 
     _instead: ClassVar[dict[str, str]] = {
         "fit train learn run estimate_effect fit_transform fit_predict": f"write {_ASK}: it asks the vault once, for a "
@@ -89,7 +92,8 @@ class BaseEstimator(OtherNames):
         super().__init_subclass__(**more)
         if "estimate" in vars(cls):
             named = epsilon_by_name(2, ".estimate(vault, epsilon=1.0)")
-            cls.estimate = named(look_ahead(_with_handling(cls.estimate)))  # type: ignore[attr-defined]
+            estimate = _with_handling(cls.estimate)  # type: ignore[attr-defined]
+            cls.estimate = named(look_ahead(counting_missing(estimate)))  # type: ignore[attr-defined]
 
 
 def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:

@@ -51,6 +51,7 @@ class PropensityModel(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "propensity_score propensity logistic_regression ps"
+    counts_missing: ClassVar[bool] = False  # a score has no outcome
 
     _instead: ClassVar[dict[str, str]] = {
         "fit train learn run fit_transform": "write score = model.estimate(vault, epsilon=1.0): it asks the vault "

@@ -285,4 +285,16 @@ NO_INTERVAL = (
     message("the sampling error was not asked for"),
 )
 
-RECORDED = (*ESTIMANDS, *METHODS, *ASSUMPTIONS, *DATA_HANDLING, *NOTES, *DIAGNOSES, *NO_INTERVAL, SAMPLING_BELOW_NOISE)
+WARNINGS = (
+    message(
+        "outcomes are missing more often with {more} ({most} %) than with {less} ({least} %), beyond chance and noise. "
+        "If units without an outcome differ from the others in what is not adjusted for, the estimate is biased, and "
+        "the interval does not show it. Adjust for what predicts that an outcome is missing, or make it part of the "
+        "outcome"
+    ),
+)
+
+RECORDED = (
+    *(*ESTIMANDS, *METHODS, *ASSUMPTIONS, *DATA_HANDLING, *NOTES, *DIAGNOSES, *NO_INTERVAL, *WARNINGS),
+    SAMPLING_BELOW_NOISE,
+)

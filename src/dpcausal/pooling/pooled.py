@@ -10,7 +10,7 @@ from dpcausal.arrays import Array
 from dpcausal.effect import Effect
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.joint_estimate import weighted_average
 from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.robust import RobustFit, scaled_errors
@@ -186,7 +186,12 @@ def pool(
         between_sd=between_sd,
         degrees_of_freedom=len(sites) - 1 if rule == "robust" else 0,
         quantity=first.quantity,
-        arm_means=None if rule in {"median", "robust"} else _arm_means(list(sites.values()), weights),
+        arm_means=None
+        if rule in {"median", "robust"}
+        else weighted_average([effect.arm_means for effect in sites.values()], weights),
+        missing_outcomes=weighted_average(
+            [effect.missing_outcomes for effect in counted.values()], [effect.n for effect in counted.values()]
+        ),
         bias_bound=largest_bias(rule, weights, [effect.bias_bound for effect in sites.values()]),
         left_in=largest_bias(rule, weights, [effect.left_in for effect in sites.values()]),
         sites=_shares(sites, weights, absent),
@@ -253,31 +258,6 @@ def _against_others(sites: Sequence[str], estimates: Array, variances: Array, we
         f"{sites[first]} {decides} {weights[first]:.1%} of the weight, and disagrees with all others "
         f"together ({own} against {others_together}, {format_number(apart)} standard errors): examine that site, and "
         "compare the rule median"
-    )
-
-
-def _arm_means(effects: Sequence[Effect], weights: Array) -> JointEstimate | None:
-    """Return the weighted means of the sites' arms; None where a site that counts has none.
-
-    It is without heterogeneity between sites, which the effect holds by itself.
-    """
-    counted = [(effect.arm_means, weight) for effect, weight in zip(effects, weights, strict=True) if weight > 0]
-    means = [each for each, _ in counted if each is not None]
-    if len(means) < len(counted):
-        return None
-    shares = np.array([weight for _, weight in counted])
-    values = shares @ np.array([each.values for each in means])
-    sampling = np.tensordot(shares**2, np.array([each.sampling for each in means]), 1)
-    return JointEstimate(
-        names=means[0].names,
-        values=tuple(map(float, values)),
-        sampling=tuple(tuple(map(float, line)) for line in sampling),
-        noise=tuple(
-            JointNoise(each.family, tuple(float(share) * scale for scale in each.scales), each.parts)
-            for site, share in zip(means, shares, strict=True)
-            for each in site.noise
-        ),
-        bias=tuple(map(float, shares @ [each.bias or (0.0,) * len(each.names) for each in means])),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from dpcausal.columns import declared_dict
+from dpcausal.columns import Indicator, declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 
@@ -46,6 +46,7 @@ from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbed
 from dpcausal.queries.look_moments import LookMoments as LookMoments
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
+from dpcausal.queries.missing_outcomes import MissingOutcomes as MissingOutcomes
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
 from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
@@ -105,6 +106,7 @@ QUERIES: dict[str, type[Query]] = {
         CovariateSums,
         WeightedCovariates,
         CovariateCounts,
+        MissingOutcomes,
     )
 }
 """Every query there is, by name. What else must be known of each is derived from it."""
@@ -139,9 +141,18 @@ def seen_by(query: Query, schema: Schema) -> Schema:
     """Return a schema as a query sees it.
 
     Units that lack what the query requires are outside the comparison, and numbers of which it tells who has none have
-    an indicator.
+    an indicator. For a query of missing outcomes the outcome is whether it is missing, and nobody is outside for lack
+    of one.
     """
-    return with_indicators(schema.requiring(query.required), query.indicated)
+    if not query.counts_missing:
+        return with_indicators(schema.requiring(query.required), query.indicated)
+    if not schema.outcome_may_be_missing:
+        raise QueryError(
+            expected="an outcome that can be missing",
+            got=f"{schema.outcome.name!r}, which declares what counts in place of a missing value, or is a total",
+            hint="no outcome is missing then: there is nothing to count.",
+        )
+    return replace(schema, outcome=Indicator(schema.outcome.name, of=schema.outcome))
 
 
 def is_summable(query: Query) -> bool:

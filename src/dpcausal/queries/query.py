@@ -85,6 +85,9 @@ class Query(Protocol):
     """Whether answers of several tables, added up, are the answer of all their units in one table. (Of strata: in one
     table in which each table's strata are apart.) Some round a sum to a tick, which each table does by itself."""
 
+    counts_missing: ClassVar[bool] = False
+    """Whether its outcome is whether the outcome is missing, which is never missing itself."""
+
     prepaid: ClassVar[bool] = False
     """Whether it is one look of a schedule whose looks are paid for once, all together: its number is `look`, and its
     sensitivity is that of all looks."""

@@ -93,11 +93,17 @@ class Rehearsal(Expectations):
         """Return the same expectations of covariates by their scores, whose standard deviation is that of a scale."""
         return replace(self, schema=self.schema.scaled(scales, indicators))
 
+    def _seen_by(self, query: Query) -> Self:
+        """Return the expectations for a query; of another outcome, such as whether one is missing, nothing is known."""
+        seen = seen_by(query, self.schema)
+        known = {} if seen.outcome == self.schema.outcome else {"outcome_mean": None, "outcome_sd": None}
+        return replace(self, schema=seen, **known)
+
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price."""
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-        values = query.expected(replace(self, schema=seen_by(query, self.schema)), guarantee)
+        values = query.expected(self._seen_by(query), guarantee)
         ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
         one = Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)

@@ -85,14 +85,15 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 
 def _integer(name: str, column: TableColumn, cell: Any) -> int:  # noqa: ANN401 (any cell)
     """Return what one cell becomes."""
-    if isinstance(column, Indicator):
-        return int(_is_missing(column.of, cell))
     if isinstance(column, Real):
         return _ticks(column, _number(column, cell))
-    place = _place(column, cell)
-    if isinstance(column, Treatment):
-        return _arm(column, place)
-    code = list(column.values).index(column.missing_value) if place is None else place
+    if isinstance(column, Indicator):
+        code = int(_is_missing(column.of, cell))
+    else:
+        place = _place(column, cell)
+        if isinstance(column, Treatment):
+            return _arm(column, place)
+        code = list(column.values).index(column.missing_value) if place is None else place
     return 2 * GRID * code - GRID if name == "outcome" else code
 
 

@@ -54,7 +54,8 @@ def columns_behind(schema: Schema, coerced_columns: Collection[str]) -> frozense
 
 def dated_columns(schema: Schema) -> frozenset[str]:
     """Return the table's columns that are declared to hold dates."""
-    return frozenset(column.name for column in schema.columns if isinstance(column, Real) and column.since)
+    held = (column.of if isinstance(column, Indicator) else column for column in schema.columns)
+    return frozenset(column.name for column in held if isinstance(column, Real) and column.since)
 
 
 def coerced(
@@ -268,7 +269,7 @@ def _ticks(column: TableColumn, value: str, family: Family, dialect: Dialect) ->
     if isinstance(column, Treatment):
         return _arm(column, value, family, dialect)
     if isinstance(column, Indicator):
-        return f"CASE WHEN {value} <= {literal(math.inf)} THEN 0 ELSE 1 END"
+        return f"CASE WHEN {_is_readable(column.of, value, family, dialect)} THEN 0 ELSE 1 END"
     return _code(column, value, family, dialect)
 
 

@@ -28,6 +28,7 @@ from dpcausal.queries import (
     InstrumentMoments,
     MatchedContrast,
     MetricMoments,
+    MissingOutcomes,
     OutcomeCounts,
     OutcomesBelow,
     ReceivedMoments,
@@ -425,6 +426,15 @@ def cumulative_by_arm(patch: pytest.MonkeyPatch) -> None:
         return Answer(dict(zip(query.bins, map(int, sums.ravel()), strict=True)))
 
     answer_by(patch, ArmOutcomeCounts, answer)
+
+
+@mutant("all units of each arm beside those without an outcome", sensitivity_of(MissingOutcomes))
+def overlapping_counts(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[MissingOutcomes]) -> Answer:
+        sums = context.engine.aggregate({"treatment": 2}, ["1", "CASE WHEN outcome > 0 THEN 1 ELSE 0 END"])
+        return Answer(dict(zip(MissingOutcomes.counts, map(int, sums.ravel()), strict=True)))
+
+    answer_by(patch, MissingOutcomes, answer)
 
 
 @mutant("clusters charged for outcomes where everything can change", sensitivity_of(ClusterMoments))

@@ -71,6 +71,7 @@ class ScheduledDifference(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "continual_release continual_observation interim_looks weekly_readout growing_table"
+    counts_missing: ClassVar[bool] = False  # each look would pay for it again
 
     cohorts: str | Cut
     look: int | None = None

@@ -30,12 +30,13 @@ def summary(report: ReportInputs) -> Section:
     """Return the verdict and the reasons for it, for a reader with one minute."""
     say = report.say
     items = [
-        *((say("Warning"), text) for text in report.effect.warnings),
+        *((say("Warning"), say.recorded(text)) for text in report.effect.warnings),
         *_failed_checks(report),
         *_stored(report),
         *([(say("Question"), report.study.question)] if report.study else []),
         *_help(report),
         *_compared(report),
+        *_missing(report),
         *_design(report),
         *_confounding(report),
         *_sites(report),
@@ -97,6 +98,23 @@ def _compared(report: ReportInputs) -> Iterator[Item]:
         )
         text += say(" Both are adjusted.") if report.study and report.study.adjusts_for else ""
     yield say("Comparison"), text
+
+
+def _missing(report: ReportInputs) -> Iterator[Item]:
+    shares, say = report.effect.missing_outcomes, report.say
+    if shares is None or report.effect.rehearsed:
+        return
+    (control, treated), errors = shares.values, (shares.noise_sd([1.0, 0.0]), shares.noise_sd([0.0, 1.0]))
+    text = say(
+        "{control_share} of outcomes with {control} and {treated_share} with {treated} (noise: standard deviation of "
+        "about {noise}).",
+        control=shares.names[0],
+        treated=shares.names[1],
+        control_share=say.percent(min(max(control, 0.0), 1.0)),
+        treated_share=say.percent(min(max(treated, 0.0), 1.0)),
+        noise=say.percent(max(errors), 1),
+    )
+    yield say("Missing outcomes"), text
 
 
 def _design(report: ReportInputs) -> Iterator[Item]:

@@ -1,0 +1,126 @@
+"""The share of outcomes that are missing in each arm, which every effect shows where outcomes can be missing.
+
+One small query counts units with and without an outcome, for a small part of the guarantee. Shares, their errors and
+the warning are post-processing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
+
+from dpcausal.curve import EffectCurve
+from dpcausal.effect import Effect
+from dpcausal.effect_measures import share_lines
+from dpcausal.guarantee import Guarantee
+from dpcausal.joint_estimate import JointEstimate
+from dpcausal.queries import MissingOutcomes
+from dpcausal.release import Release
+from dpcausal.source import Source, UnsizedSource, WrappedSource, guarantee_for, is_within
+
+Result = TypeVar("Result")
+
+_PART = 1 / 32
+"""The most of epsilon that the counts may cost."""
+
+_WANTED, _WORST = 0.0075, 0.04
+"""The standard deviation of the noise in an arm's share that is precise enough, and one that would hide everything. The
+arm is taken to hold half of all units."""
+
+_FAR, _MATERIAL = 2.5, 0.02
+"""Shares differ where they are so many standard errors apart, and at least so far."""
+
+
+class _Counted(WrappedSource):
+    """A source whose missing outcomes are counted by the estimator that runs another one."""
+
+
+def counting_missing(estimate: Callable[..., Result]) -> Callable[..., Result]:
+    """Decorate an estimator's method: where outcomes can be missing, a part of epsilon counts them in each arm."""
+
+    @wraps(estimate)
+    def counting(self: Any, source: Source, **options: Any) -> Result:  # noqa: ANN401 (as the method has it)
+        guarantee = guarantee_for(source, options["epsilon"], options.get("delta", 0.0))
+        counts = self.counts_missing and not is_within(source, _Counted)
+        price = counting_price(source, guarantee) if counts else None
+        if price is None:
+            return estimate(self, source, **options)
+        result = estimate(self, _Counted(source), **options | {"epsilon": guarantee.after(price).epsilon})
+        return _with_counts(result, source.release(MissingOutcomes(), price), guarantee.epsilon)
+
+    return counting
+
+
+def _with_counts(result: Any, release: Release, epsilon: float) -> Any:  # noqa: ANN401 (an effect or a curve)
+    """Return a result with the share of missing outcomes in each arm, and what was paid for it."""
+    shares = missing_shares(release, result.arms)
+    stored = all(each.stored for each in result.receipts)  # the estimate's own answers decide what is said of them
+    paid = replace(
+        result,
+        guarantee=replace(result.guarantee, epsilon=epsilon),
+        receipts=(*result.receipts, replace(release.receipt, stored=stored)),
+    )
+    warnings = () if release.receipt.digest is None else differing_shares(shares)
+    if isinstance(paid, Effect):
+        return replace(paid, missing_outcomes=shares, warnings=(*paid.warnings, *warnings))
+    if isinstance(paid, EffectCurve) and not paid.rehearsed:
+        return replace(paid, notes=(*warnings, *map("missing outcomes: {}".format, share_lines(shares)), *paid.notes))
+    return paid
+
+
+def counting_price(source: Source, guarantee: Guarantee) -> Guarantee | None:
+    """Return the part of a guarantee that counting missing outcomes takes; None where it is not worth it.
+
+    It is a power of two, so that other estimates from the same table find the counts stored. Only public numbers decide
+    on it: the schema, the number of units and epsilon. Queries of secure sums do not depend on the number of units.
+    """
+    if not source.schema.outcome_may_be_missing:
+        return None
+    laplace_sd, most = 2 * math.sqrt(2), _PART * guarantee.epsilon
+    half = source.n / 2
+    unsized = is_within(source, UnsizedSource)
+    wanted = most if unsized else min(most, laplace_sd / (_WANTED * max(half, 1.0)))
+    epsilon = 2.0 ** math.floor(math.log2(wanted))
+    hidden = not unsized and laplace_sd / epsilon > _WORST * half
+    return None if hidden else Guarantee(epsilon=epsilon, protects=guarantee.protects)
+
+
+def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:
+    """Return the share of missing outcomes in each arm, with the error of chance and that of the noise.
+
+    Args:
+        release: The release of `MissingOutcomes`.
+        arms: What the arms are called, control first.
+    """
+    shares, sampling, noise = [], [], []
+    for arm in (0, 1):
+        names = f"missing_{arm}", f"observed_{arm}"
+        missing, observed = map(release.value, names)
+        units = max(missing + observed, 1.0)
+        share = missing / units
+        within = min(max(share, 0.0), 1.0)
+        shares.append(share)
+        sampling.append(max(within * (1 - within), 1 / units) / units)
+        slopes = (1 - within) / units, -within / units
+        noise += [
+            release.joint_noise(name, [slope if place == arm else 0.0 for place in (0, 1)])
+            for name, slope in zip(names, slopes, strict=True)
+        ]
+    return JointEstimate(tuple(arms), tuple(shares), ((sampling[0], 0.0), (0.0, sampling[1])), noise=tuple(noise))
+
+
+def differing_shares(shares: JointEstimate) -> tuple[str, ...]:
+    """Return a warning where outcomes are missing more often in one arm, beyond what chance and noise explain."""
+    control, treated = shares.values
+    apart = abs(treated - control)
+    if apart < max(_MATERIAL, _FAR * shares.standard_error([-1.0, 1.0])):
+        return ()
+    more, less = sorted(zip(shares.values, shares.names, strict=True), reverse=True)
+    often = f"with {more[1]} ({100 * more[0]:.0f} %) than with {less[1]} ({100 * max(less[0], 0.0):.0f} %)"
+    text = (
+        f"outcomes are missing more often {often}, beyond chance and noise. If units without an outcome differ from "
+        "the others in what is not adjusted for, the estimate is biased, and the interval does not show it. Adjust for "
+        "what predicts that an outcome is missing, or make it part of the outcome"
+    )
+    return (text,)

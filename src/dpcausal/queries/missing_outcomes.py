@@ -1,0 +1,43 @@
+"""Numbers of units with and without an outcome, by arm."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+
+
+@dataclass(frozen=True)
+class MissingOutcomes(Query):
+    """How many units of each compared arm have an outcome, and how many have none.
+
+    One unit leaves one of four counts and joins another, whatever is protected: docs/proofs/missing_outcomes.md.
+    """
+
+    name: ClassVar[str] = "missing_outcomes"
+    adds_up: ClassVar[bool] = True
+    counts_missing: ClassVar[bool] = True
+    counts: ClassVar[tuple[str, ...]] = ("observed_0", "missing_0", "observed_1", "missing_1")
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return the answer's coordinates and how far one unit can move them."""
+        coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.counts)
+        return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return schema.treatment, schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise: every unit in the comparison has an outcome."""
+        control, treated = expectations.expected_sizes
+        return dict(zip(self.counts, (control, 0.0, treated, 0.0), strict=True))
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: none where no outcome can be missing."""
+        return (cls(),) if schema.outcome_may_be_missing else ()
