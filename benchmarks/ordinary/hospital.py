@@ -9,11 +9,10 @@ import numpy as np
 from numpy.random import Generator
 
 import dpcausal as dpc
-from benchmarks.ordinary.table import Draw, Table, assigned, expit, flag
-from dpcausal.arrays import Array
+from benchmarks.ordinary.table import Draw, Table, Values, assigned, expit, flag
 
 
-def _unrecorded(draw: Draw, name: str) -> Array:
+def _unrecorded(draw: Draw, name: str) -> Values:
     """Return which cells of a column of numbers are missing."""
     return flag(np.isnan(draw.columns[name]))
 
@@ -86,7 +85,7 @@ def heart_failure(random: Generator, n: int) -> Draw:
     )
 
 
-def _heart_failure_features(draw: Draw) -> Array:
+def _heart_failure_features(draw: Draw) -> Values:
     x = draw.complete
     peptide, kidney, age = np.log(x["ntprobnp"]) - 8.2, np.log(x["creatinine"] / 1.1), x["age"] - 77
     return np.column_stack(
@@ -160,7 +159,7 @@ def hip_replacement(random: Generator, n: int) -> Draw:
     )
 
 
-def _hip_replacement_features(draw: Draw) -> Array:
+def _hip_replacement_features(draw: Draw) -> Values:
     x = draw.complete
     age, asa = x["age"], x["asa"]
     return np.column_stack(
@@ -176,7 +175,7 @@ _SMOKING = ("never", "former", "current")
 _THRESHOLD = 0.9
 
 
-def _risk(age: Array, male: Array, smoking: Array, recorded: tuple[Array, Array, Array]) -> Array:
+def _risk(age: Values, male: Values, smoking: Values, recorded: tuple[Values, Values, Values]) -> Values:
     """Return the score that doctors go by, with recorded lipids, blood pressure and HbA1c."""
     lipids, pressure, sugar = recorded
     habits = 0.55 * flag(smoking == "current") + 0.15 * flag(smoking == "former")
@@ -263,7 +262,7 @@ def statin_costs(random: Generator, n: int) -> Draw:
     return _statins(random, n, costs=True)
 
 
-def _statin_features(draw: Draw) -> Array:
+def _statin_features(draw: Draw) -> Values:
     x = draw.complete
     known = np.where(_unrecorded(draw, "hba1c") == 1, 38, x["hba1c"])
     lipids = np.where(_unrecorded(draw, "ratio") == 1, 3.7, x["ratio"])

@@ -1,15 +1,19 @@
 """A kind of table with known effects: how it is drawn, what is public about it, and what is true of it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
 from dpcausal.columns import Column
+
+Values = NDArray[Any]
+"""A column: numbers, yes or no, or texts."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,11 @@ class Draw:
         observed: Each unit's probability of an outcome that is not missing, as control and as treated.
     """
 
-    columns: Mapping[str, Array]
-    propensity: Array
-    effect: Array
-    complete: Mapping[str, Array]
-    observed: tuple[Array, Array]
+    columns: Mapping[str, Values]
+    propensity: Values
+    effect: Values
+    complete: Mapping[str, Values]
+    observed: tuple[Values, Values]
 
     def table(self) -> pa.Table:
         """Return the table, with nulls for missing cells."""
@@ -50,6 +54,7 @@ class Table:
         outcome_mean: The outcome's mean that a planner would guess.
         outcome_sd: Its standard deviation; left out where the outcome is binary.
         randomised: Whether treatment was given at random.
+        n: How many units it usually has.
     """
 
     name: str
@@ -57,11 +62,12 @@ class Table:
     outcome: dpc.Real | dpc.Binary
     covariates: tuple[Column, ...]
     draw: Callable[[Generator, int], Draw]
-    features: Callable[[Draw], Array]
+    features: Callable[[Draw], Values]
     treated_share: float = 0.5
     outcome_mean: float | None = None
     outcome_sd: float | None = None
     randomised: bool = False
+    n: int = 20_000
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,23 +85,25 @@ class Table:
         return dpc.Rehearsal(self.schema, n, treated_share=self.treated_share, **guesses, **known)  # type: ignore[arg-type]
 
 
-def expit(logits: Array) -> Array:
+def expit(logits: Values) -> Values:
     return 1 / (1 + np.exp(-logits))
 
 
-def flag(chosen: Array) -> Array:
+def flag(chosen: Values) -> Values:
     """Return yes or no as 1 or 0."""
     return chosen.astype(float)
 
 
 def assigned(  # noqa: PLR0913
     random: Generator,
-    complete: Mapping[str, Array],
-    propensity: Array,
-    outcomes: tuple[Array, Array],
+    complete: Mapping[str, Values],
+    propensity: Values,
+    outcomes: tuple[Values, Values],
     *,
-    observed: tuple[Array, Array] | None = None,
-    lacking: Mapping[str, Array] | None = None,
+    uniform: Values | None = None,
+    effect: Values | None = None,
+    observed: tuple[Values, Values] | None = None,
+    lacking: Mapping[str, Values] | None = None,
 ) -> Draw:
     """Return the table in which chance gave each unit its arm, and took outcomes and cells away.
 
@@ -104,20 +112,56 @@ def assigned(  # noqa: PLR0913
         complete: All covariates.
         propensity: The probability of treatment.
         outcomes: Outcomes as control and as treated.
-        observed: The probability that the outcome is not missing, as control and as treated; all of them if left out.
+        uniform: Uniform numbers that decide on the arms, where they were drawn before the outcomes.
+        effect: Each unit's expected effect; the difference of its outcomes if left out.
+        observed: The probability that the outcome is not missing, as control and as treated; 1 if left out.
         lacking: By covariate, which of its cells are missing.
     """
     n = len(propensity)
-    treated = random.random(n) < propensity
-    y = np.where(treated, outcomes[1], outcomes[0])
+    treated = (random.random(n) if uniform is None else uniform) < propensity
+    columns = {**complete, "treated": flag(treated), "y": np.where(treated, outcomes[1], outcomes[0])}
     everyone = np.ones(n)
-    if observed is not None:
-        y = np.where(random.random(n) < np.where(treated, observed[1], observed[0]), y, np.nan)
-    cells = {name: without(complete[name], gone) for name, gone in (lacking or {}).items()}
-    columns = {**complete, **cells, "treated": flag(treated), "y": y}
-    return Draw(columns, propensity, outcomes[1] - outcomes[0], complete, observed or (everyone, everyone))
+    effect = outcomes[1] - outcomes[0] if effect is None else effect
+    draw = Draw(columns, propensity, effect, complete, (everyone, everyone))
+    return lose(random, draw, observed or (everyone, everyone), lacking or {})
 
 
-def without(column: Array, gone: Array) -> Array:
+def lose(random: Generator, draw: Draw, observed: tuple[Values, Values], lacking: Mapping[str, Values]) -> Draw:
+    """Return a table without some of its outcomes and cells."""
+    columns = dict(draw.columns) | {name: _without(draw.columns[name], gone) for name, gone in lacking.items()}
+    if any((share < 1).any() for share in observed):
+        share = np.where(columns["treated"] == 1, observed[1], observed[0])
+        columns["y"] = _without(columns["y"], random.random(len(share)) >= share)
+    return replace(draw, columns=columns, observed=observed)
+
+
+def _without(column: Values, gone: Values) -> Values:
     """Return a column in which some cells are missing."""
-    return np.where(gone, None if column.dtype == object else np.nan, column)
+    absent: Any = None if column.dtype == object else np.nan
+    return np.where(gone, absent, column)
+
+
+def missing_outcomes(table: Table, control: float, treated: float) -> Table:
+    """Return a table that lacks these shares of outcomes among controls and among the treated, at random."""
+
+    def draw(random: Generator, n: int) -> Draw:
+        return lose(random, table.draw(random, n), (np.full(n, 1 - control), np.full(n, 1 - treated)), {})
+
+    shares = (
+        f"{control:.0%} of outcomes" if control == treated else f"{control:.0%} and {treated:.0%} of outcomes, by arm,"
+    )
+    label = f"Y{100 * control:.0f}" + ("" if control == treated else f"/{100 * treated:.0f}")
+    return replace(
+        table, name=f"{table.name} {label}", about=f"as {table.name}, with {shares} missing at random", draw=draw
+    )
+
+
+def missing_covariates(table: Table, share: float, names: tuple[str, ...]) -> Table:
+    """Return a table that lacks this share of the cells of some covariates, at random; nothing is declared about it."""
+
+    def draw(random: Generator, n: int) -> Draw:
+        complete = table.draw(random, n)
+        return lose(random, complete, complete.observed, {name: random.random(n) < share for name in names})
+
+    about = f"as {table.name}, with {share:.0%} of {' and '.join(names)} missing at random"
+    return replace(table, name=f"{table.name} X{100 * share:.0f}", about=about, draw=draw)
