@@ -61,7 +61,7 @@ MAY_IMPORT = {
     ),
     "federation": ("federation", "study", "prepared", "pooling", "ledger", *NOUNS),
     "plugins": ("plugins", "deadline_worker", "federation", "site", *NOUNS),
-    "rehearsal": ("rehearsal", "ledger", *NOUNS),
+    "rehearsal": ("rehearsal", "vault", "ledger", *NOUNS),
     "site": ("site", "federation", "study", "vault", "ledger", *NOUNS),
     "console": ("console", "deadline_worker", "federation", "ledger", "site", "study", *NOUNS),
     "study_template": ("codebook", *NOUNS),
@@ -166,7 +166,9 @@ MODULE_IMPORTERS = {"dpcausal.vault.noise": ("vault/door.py",)}
 """Modules of the package that only these files may import: the door owns the sampler and hands it to each answer."""
 
 PATTERN_PACKAGES = {
-    r"\b(np|numpy)\.random|from numpy import [^\n]*\brandom\b|default_rng": ("interval.py", "testing/", "audit/"),
+    r"\b(np|numpy)\.random|from numpy import [^\n]*\brandom\b|default_rng": (
+        *("interval.py", "rehearsal/population.py", "testing/", "audit/"),
+    ),
     r"\burandom\b": ("ledger/chain.py",),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\binspection\b|\.look\(": ("vault/readers/inspection.py", "vault/engines/duckdb.py", "cli/check.py"),

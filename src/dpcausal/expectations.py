@@ -2,12 +2,16 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from dpcausal.columns import Column
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
 from dpcausal.scale import REACH
 from dpcausal.schema import Schema
+
+_MOST_EXPLAINED = 0.9
+"""How much of the outcome, in standard deviations for each one, what predicts treatment can explain."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,9 @@ class Expectations:
     outcome_sd: float | None = None
     confounding: float = 0.3
     covariate_sd: float = 1 / 3
-    compared_share: float = 1.0
+    compared_share: float | None = None
+    overlap: float | None = None
+    correlation: float = 0.7
 
     def __post_init__(self) -> None:
         low, high = self.schema.outcome_bounds
@@ -33,16 +39,20 @@ class Expectations:
             and 0 <= sd <= (high - low) / 2
             and 0 <= self.confounding <= 1
             and 0 < self.covariate_sd <= 1
-            and 0 < self.compared_share <= 1
+            and 0 < self.share_compared <= 1
+            and (self.overlap is None or 0 < self.overlap <= 1)
+            and self.confounding <= _MOST_EXPLAINED * self.apart
+            and 0 <= self.correlation < 1
         )
         if not holds:
             raise SchemaError(
                 expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g}, "
-                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1, a covariate sd up to 1 and a "
-                "compared share up to 1",
+                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1, a covariate sd up to 1, a "
+                "compared share and an overlap above 0 and up to 1, an overlap that leaves room for the confounding, "
+                "and a correlation from 0 to below 1",
                 got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}, "
                 f"confounding={self.confounding!r}, covariate_sd={self.covariate_sd!r}, "
-                f"compared_share={self.compared_share!r}",
+                f"compared_share={self.compared_share!r}, overlap={self.overlap!r}, correlation={self.correlation!r}",
                 hint="these are your expectations, from the literature or a pilot; none may come from the table.",
             )
 
@@ -75,9 +85,29 @@ class Expectations:
         return (value - (column.low + column.high) / 2) / ((column.high - column.low) / 2 * self.covariate_sd)
 
     @property
+    def apart(self) -> float:
+        """How far apart the arms' means of what predicts treatment are, in standard deviations within an arm."""
+        if self.overlap is None:
+            return 2 * self.confounding
+        return -2 * NormalDist().inv_cdf(self.overlap / 2)
+
+    @property
+    def share_compared(self) -> float:
+        """The expected share of units in the comparison; that of two out of all arms where nothing else is expected."""
+        return 2 / len(self.schema.treatment.arms) if self.compared_share is None else self.compared_share
+
+    @property
+    def arm_shares(self) -> tuple[float, ...]:
+        """The expected share of units in every declared arm; the arms outside the comparison are of one size."""
+        treatment, compared = self.schema.treatment, self.share_compared
+        sides = (compared * (1 - self.treated_share), compared * self.treated_share)
+        known = dict(zip(treatment.compared, sides, strict=True))
+        return tuple(known[arm] if arm in known else (1 - compared) / len(treatment.outside) for arm in treatment.arms)
+
+    @property
     def compared(self) -> int:
         """The expected number of units in the comparison, at least two."""
-        return max(round(self.n * self.compared_share), 2)
+        return max(round(self.n * self.share_compared), 2)
 
     @property
     def expected_sizes(self) -> tuple[int, int]:

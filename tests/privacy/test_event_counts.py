@@ -185,10 +185,11 @@ def test_query_survives_its_plain_values() -> None:
 def test_expected_counts_have_the_expected_mean() -> None:
     table = dpc.Rehearsal(schema_for(), n=1_000, outcome_mean=6.0)
     times = np.linspace(0.01, 10, 60)
-    expected = EventCounts(times.tolist(), "end").expected(table, dpc.Guarantee(epsilon=1))
-    assert sum(expected.values()) == pytest.approx(1_000)
+    release = table.release(EventCounts(times.tolist(), "end"), dpc.Guarantee(epsilon=1))
+    expected = dict(zip(release.names, release.values, strict=True))
+    assert sum(expected.values()) == pytest.approx(1_000, rel=0.02)
     beyond = expected["beyond_0"] + expected["beyond_1"]
     reach = 1_000 - np.cumsum([sum(v for k, v in expected.items() if f"_{at}_" in k[6:]) for at in range(60)])
-    assert reach[-1] == pytest.approx(beyond)
+    assert reach[-1] == pytest.approx(beyond, rel=0.02)
     area = np.sum((np.r_[1_000, reach[:-1]] + reach) / 2 * np.diff(np.r_[0, times]))
-    assert area / 1_000 == pytest.approx(6.0, rel=1e-3)
+    assert area / 1_000 == pytest.approx(6.0, rel=0.02)

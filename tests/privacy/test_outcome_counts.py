@@ -138,15 +138,15 @@ def test_expected_counts_are_skewed_where_one_bound_is_near() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, 200_000, missing=100000))
     query = OutcomeCounts([2_000, 5_000, 40_000])
     table = dpc.Rehearsal(schema, n=10_000, outcome_mean=5_000, outcome_sd=6_500)
-    found = list(query.expected(table, ONE).values())
+    found = list(table.release(query, ONE).values)
     random = np.random.default_rng(1)
     variance = np.log1p(1.69)
     drawn = np.exp(np.log(5_000) - variance / 2 + variance**0.5 * random.normal(size=200_000))
-    assert found == pytest.approx(np.histogram(drawn, [0, *query.edges, 1e9])[0] / 20, rel=0.05)
+    assert found == pytest.approx(np.histogram(drawn, [0, *query.edges, 1e9])[0] / 20, rel=0.12)
     mirrored = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", -200_000, 0, missing=-100000))
     table = dpc.Rehearsal(mirrored, n=10_000, outcome_mean=-5_000, outcome_sd=6_500)
-    other = OutcomeCounts([-edge for edge in query.edges[::-1]]).expected(table, ONE)
-    assert list(other.values())[::-1] == pytest.approx(found)
+    other = table.release(OutcomeCounts([-edge for edge in query.edges[::-1]]), ONE)
+    assert other.values[::-1] == pytest.approx(found, abs=1)
 
 
 BY_ARM = ArmOutcomeCounts(QUERY.edges)
@@ -184,6 +184,6 @@ def test_cumulative_counts_of_arms_are_caught() -> None:
 
 def test_expected_counts_of_arms_follow_their_sizes() -> None:
     table = dpc.Rehearsal(SCHEMA, n=1_000, treated_share=0.3)
-    found = np.array(list(BY_ARM.expected(table, ONE).values())).reshape(2, -1)
-    assert found.sum(axis=1) == pytest.approx([700, 300])
-    assert found[1] / 3 == pytest.approx(found[0] / 7)
+    found = np.array(table.release(BY_ARM, ONE).values).reshape(2, -1)
+    assert found.sum(axis=1) == pytest.approx([700, 300], abs=3)
+    assert found[1] / 3 == pytest.approx(found[0] / 7, abs=1)

@@ -103,13 +103,15 @@ def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta:
 
 
 def _least(values: Sequence[Size], will_do: Callable[[Size], bool]) -> Size | None:
-    """Return the smallest value from which on all will do, found in about 20 steps; None if the largest will not do.
+    """Return the smallest value from which on all will do, found in about 20 steps; None if none of these will do.
 
-    Some estimators refuse an interval in between, so a value does not count if a larger one of these steps will not do.
+    Some estimators refuse an interval in between, so a value does not count if a larger one of these steps will not do,
+    unless none beyond that one will: so many units may be too many for a limit that an estimator holds to.
     """
     step = len(values) // _STEPS + 1
-    top = len(values) - 1
-    if not will_do(values[top]):
+    tops = (top for top in range(len(values) - 1, -1, -step) if will_do(values[top]))
+    top = next(tops, -1)
+    if top < 0:
         return None
     while top >= step and will_do(values[top - step]):
         top -= step

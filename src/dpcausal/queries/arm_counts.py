@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-import numpy as np
-
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.features import (
     check_coefficients,
     clipped_coefficients,
-    intercept_score,
     name_tuple,
     score_columns,
     single_feature,
@@ -64,11 +59,6 @@ class StratumCounts(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect: all strata have the same size."""
-        bins, sizes = self.bins(expectations.schema), expectations.expected_sizes
-        return {f"size_{arm} of {name}": sizes[arm] / len(bins) for name in bins for arm in (0, 1)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -121,13 +111,6 @@ class ScoreCounts(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
-        bins, sizes = self.bins(), expectations.expected_sizes
-        score = intercept_score(self.coefficients, self.covariates)
-        found = bins[int(np.searchsorted(self.edges, score, side="right"))]
-        return {f"size_{arm} of {name}": sizes[arm] * float(name == found) for name in bins for arm in (0, 1)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -20,10 +18,6 @@ class _ArmSums(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect, in the schema's units."""
-        return _expected(expectations)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
@@ -84,12 +78,3 @@ def _arm_size(schema: Schema, protects: Protects, norm: Norm) -> tuple[Coordinat
 
 def _arm_bound(protects: Protects, norm: Norm) -> Fraction:
     return Fraction(3, 2) if protects == "record" and norm == "l1" else Fraction(1)
-
-
-def _expected(expectations: Expectations) -> dict[str, float]:
-    low, high = expectations.schema.outcome_bounds
-    mean = expectations.mean - (low + high) / 2
-    each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - expectations.sd**2, "size": 1.0}
-    sizes = expectations.expected_sizes
-    values = {f"{name}_{arm}": value * sizes[arm] for name, value in each.items() for arm in (0, 1)}
-    return values | {"compared": float(expectations.compared)}

@@ -7,12 +7,9 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
-from dpcausal.queries.cell_moments import expected_arm_sizes
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
-from dpcausal.queries.regression_moments import CONSTANT, FINE, FIRST_FEATURE, OUTCOME, expected_products
+from dpcausal.queries.regression_moments import CONSTANT, FINE, FIRST_FEATURE, OUTCOME
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -103,28 +100,6 @@ class ArmRegressionMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment.every_arm, *covariates_named(self.covariates, schema), schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
-
-        The compared arms are as `RegressionMoments` expects them, and all others have the covariates of everyone.
-        """
-        schema, compared = expectations.schema, expectations.expected_sizes
-        places = schema.treatment.compared_places
-        low, high = schema.outcome_bounds
-        products = self.products(schema)
-        values: dict[str, float] = {}
-        for arm, size in enumerate(expected_arm_sizes(expectations)):
-            apart = 0.0
-            if arm in places:
-                side = places.index(arm)
-                apart = (-1, 1)[side] * compared[1 - side] / expectations.compared * expectations.confounding
-            table = expected_products(self.covariates, expectations, apart)
-            for name, (first, second) in zip(self.names(schema, arm), products, strict=True):
-                largest = ((high - low) / 2) ** 2 if first == OUTCOME else 1.0
-                value = float(table[first, second])
-                values[name] = size * (largest - value if first == second != CONSTANT else value)
-        return values
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Self, get_args
 
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
-from dpcausal.queries.features import arm_weights, check_estimand, single_feature
+from dpcausal.queries.features import check_estimand, single_feature
 from dpcausal.queries.models import EXTREME, MODERATE, Modelled, check_limits
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
@@ -74,28 +72,6 @@ class AugmentedScores(Modelled):
         total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))
         # The root of a number is at most half of one more than it.
         return Sensitivity(norm, coordinates, total if norm == "l1" else (1 + total) / 2)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
-
-        Regressions explain a quarter of the outcome's variance, and every unit has the propensity of its arm's share.
-        """
-        c, t = expectations.expected_sizes
-        n, score = expectations.compared, min(max(t / expectations.compared, self.clip), 1 - self.clip)
-        low, high = expectations.schema.outcome_bounds
-        largest = (self.limit * (high - low) / 2) ** 2
-        control, treated = arm_weights(self.estimand, score, self.clip)
-        squares = min((c * control**2 + t * treated**2) * expectations.sd**2 * 3 / 4, n * largest)
-        return {
-            "score": 0.0,
-            "target_sum": {"ATE": float(n), "ATT": float(t), "ATO": n * score * (1 - score)}[self.estimand],
-            "deficit": n * largest - squares,
-            "product": 0.0,
-            "target_square_sum": {"ATE": float(n), "ATT": float(t), "ATO": n * (score * (1 - score)) ** 2}[
-                self.estimand
-            ],
-            "clipped": 0.0,
-        }
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

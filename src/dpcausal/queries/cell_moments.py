@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import Cells
 from dpcausal.queries.cuts import Cut, cuts_of, single_cut
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
@@ -71,32 +69,7 @@ class CellMoments(Query):
         strata = Cells(self.by).reads(schema) if self.by else ()
         return schema.treatment.every_arm, schema.outcome, *strata
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect: strata all have the same size."""
-        low, high = expectations.schema.outcome_bounds
-        mean = expectations.mean - (low + high) / 2
-        deficit = ((high - low) / 2) ** 2 - mean**2 - expectations.sd**2
-        each = {"total": mean, "deficit": deficit, "size": 1.0}
-        sizes, names = expected_arm_sizes(expectations), self.cells(expectations.schema)
-        strata = len(names) / len(sizes)
-        return {
-            f"{part}{cell}": value * sizes[place % len(sizes)] / strata
-            for place, cell in enumerate(names)
-            for part, value in each.items()
-        }
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
         return (cls(), *(cls(by) for by in single_cut(schema)))
-
-
-def expected_arm_sizes(expectations: Expectations) -> list[float]:
-    """Return the expected size of every declared arm; all alike where no share of the compared ones is expected."""
-    treatment, n = expectations.schema.treatment, float(expectations.n)
-    others = len(treatment.outside)
-    unknown = others > 0 and expectations.compared_share == 1
-    compared = n * (2 / len(treatment.arms) if unknown else expectations.compared_share)
-    treated = compared * expectations.treated_share
-    known = dict(zip(treatment.compared, (compared - treated, treated), strict=True))
-    return [known[arm] if arm in known else (n - compared) / others for arm in treatment.arms]

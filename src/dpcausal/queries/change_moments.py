@@ -6,8 +6,6 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arm_moments import moment_sensitivity
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Norm, Query, Sensitivity
@@ -101,19 +99,6 @@ class ChangeMoments(Query):
         """Return the columns that the answer depends on."""
         (_, before), (_, after) = self.columns(schema)
         return schema.treatment, before, after
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise: no change on average, and the outcome's standard deviation.
-
-        A change has that standard deviation where values before and after correlate by one half.
-        """
-        half, middle = (self.high - self.low) / 2, (self.low + self.high) / 2
-        mean = min(max(-middle, -half), half)
-        variance = min(expectations.sd**2, half**2 - mean**2)
-        each = {"total": mean, "deficit": half**2 - mean**2 - variance, "size": 1.0}
-        sizes = expectations.expected_sizes
-        values = {f"{name}_{arm}": value * sizes[arm] for name, value in each.items() for arm in (0, 1)}
-        return values | {"compared": float(expectations.compared)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

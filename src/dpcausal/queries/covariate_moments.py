@@ -1,14 +1,11 @@
 """Sums of the outcome, of covariates and of their products: how covariates spread and predict the outcome."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import covariates_named, name_tuple, numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import (
     GRID,
@@ -19,9 +16,7 @@ from dpcausal.queries.query import (
     compared,
     outcome_tick,
     root_above,
-    value_names,
 )
-from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -85,28 +80,6 @@ class CovariateMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise: covariates explain the share `explained` of the outcome's variance.
-
-        Each covariate has an equal part in it and is independent of the others. Listed values are equally frequent.
-        """
-        schema, n = expectations.schema, float(expectations.compared)
-        low, high = schema.outcome_bounds
-        mean = expectations.mean - (low + high) / 2
-        slope = expectations.sd * math.sqrt(explained(schema, mean / (high - low) * 2) / len(self.covariates))
-        values = {"outcome": n * mean, "compared": n}
-        for column in covariates_named(self.covariates, schema):
-            if isinstance(column, Real) or len(column.values) == 2:
-                sd = expectations.covariate_spread(column)
-                values |= {f"total of {column.name}": 0.0, f"outcome * {column.name}": n * slope * sd}
-                values |= {f"deficit of {column.name}": n * (1 - sd**2)}
-                continue
-            share = 1 / len(column.values)
-            for place, name in enumerate(value_names(column)):  # the first two values differ from the rest
-                apart = (1, -1)[place] * slope * math.sqrt(share / 2) if place < 2 else 0.0
-                values |= {f"total of {name}": n * share, f"outcome * {name}": n * (share * mean + apart)}
-        return values
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
 
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
     Estimand,
-    arm_weights,
     check_clip,
     check_coefficients,
     check_estimand,
     clipped_coefficients,
     covariates_named,
-    intercept_score,
     largest_weight,
     name_tuple,
     numbers_among,
@@ -24,8 +20,7 @@ from dpcausal.queries.features import (
     single_feature,
     summed_features,
 )
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above, value_names
-from dpcausal.real import Real
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -76,25 +71,6 @@ class CovariateSums(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect: covariates do not depend on treatment."""
-        return self._expected_sums((1.0, 1.0), expectations)
-
-    def _expected_sums(self, weights: tuple[float, float], expectations: Expectations) -> dict[str, float]:
-        """Return the expected sums of units of these weights in each arm; listed values are equally frequent."""
-        sizes = expectations.expected_sizes
-        values = {"size_1": float(sizes[1]), "compared": float(expectations.compared)}
-        for arm in (0, 1):
-            weight_sum = sizes[arm] * weights[arm]
-            values |= {f"weight_sum_{arm}": weight_sum, f"weight_square_sum_{arm}": weight_sum * weights[arm]}
-            for column in covariates_named(self.covariates, expectations.schema):
-                listed = () if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
-                values |= {f"total_{arm} of {column.name}": 0.0}
-                values |= {f"total_{arm} of {name}": weight_sum / len(listed) for name in listed}
-                square = expectations.covariate_spread(column) ** 2
-                values |= {f"deficit_{arm} of {column.name}": weight_sum * (1 - square)}
-        return values
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -148,11 +124,6 @@ class WeightedCovariates(CovariateSums):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return tuple(dict.fromkeys((*super().reads(schema), *score_columns(self.score, schema))))
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
-        score = intercept_score(self.coefficients, self.score)
-        return self._expected_sums(arm_weights(self.estimand, score, self.clip), expectations)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

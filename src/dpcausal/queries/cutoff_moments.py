@@ -6,8 +6,6 @@ from typing import ClassVar, Self, TypeGuard
 
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.profiles import grid
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
@@ -113,21 +111,6 @@ class CutoffMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome, self.column(schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise: a running variable spread evenly over its range, and no slope."""
-        column = self.column(expectations.schema)
-        low, high = expectations.schema.outcome_bounds
-        mean, half = expectations.mean - (low + high) / 2, (high - low) / 2
-        values: dict[str, float] = {}
-        for above, far in ((False, self.cutoff - column.low), (True, column.high - self.cutoff)):
-            reach = min(far / self.bandwidth, 1.0)
-            size = expectations.compared * reach * self.bandwidth / (column.high - column.low)
-            distance, square = reach - 1, 4 * reach**2 / 3 - 2 * reach + 1
-            sums = {"total": mean, "product": distance * mean, "distance": distance, "size": 1.0, "spread": 1 - square}
-            sums["deficit"] = half**2 - mean**2 - expectations.sd**2
-            values |= {f"{name}_{int(above != self.treated_below)}": size * each for name, each in sums.items()}
-        return values
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
-from dpcausal.queries.basis import LENGTH, Basis, Cells, Fourier, Polynomial, Spline, basis_of, basis_values
+from dpcausal.queries.basis import LENGTH, Basis, Cells, Fourier, Polynomial, Spline, basis_of
 from dpcausal.queries.cuts import single_cut
 from dpcausal.queries.features import single_feature
 from dpcausal.queries.models import (
@@ -20,7 +18,6 @@ from dpcausal.queries.models import (
     check_limits,
     joined,
 )
-from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -110,24 +107,6 @@ class EffectMoments(Modelled):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return joined(super().reads(schema), self.basis, schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
-
-        Covariates are spread evenly, and explain a quarter of the outcome's variance and not the treatment.
-        """
-        schema, n = expectations.schema, expectations.compared
-        names = self.basis.names(schema)
-        values = basis_values(self.basis, spread_out(self.basis.reads(schema), 1024), schema)
-        share = min(max(expectations.expected_sizes[1] / n, self.clip), 1 - self.clip)
-        overlap = share * (1 - share)
-        products = n * (overlap if self.learner == "residual" else 1.0) * values.T @ values / len(values)
-        low, high = schema.outcome_bounds
-        largest = (self.limit * (high - low) / 2) ** 2
-        squares = min(expectations.sd**2 * 3 / 4 / (1.0 if self.learner == "residual" else overlap), largest)
-        sums = {f"{names[i]} by {names[j]}": float(products[i, j]) for i, j in self.pairs(schema)}
-        sums |= {f"effect * {name}": 0.0 for name in names}
-        return sums | {"deficit": n * (largest - squares), "clipped": 0.0}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -1,7 +1,6 @@
 """Numbers of events and censorings between public times, in each arm."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,8 +8,6 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
@@ -121,21 +118,6 @@ class EventCounts(Query):
         event = tuple(column for column in schema.covariates if column.name == self.event)
         return *strata_columns(self.by, schema), *event
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
-
-        Times are exponential up to the bound, with the expected mean; every way to end follow-up, and every stratum, is
-        as frequent as the others.
-        """
-        schema = expectations.schema
-        low, high = schema.outcome_bounds
-        rate = _rate((expectations.mean - low) / (high - low))
-        reach = [math.exp(-rate * (time - low) / (high - low)) for time in (low, *self.times)]
-        kinds, strata = self.kinds(schema), len(self.strata(schema))
-        leave = [(more - fewer) / kinds for more, fewer in itertools.pairwise(reach) for _ in range(kinds)]
-        shares = [size * share / strata for size in expectations.expected_sizes for share in (*leave, reach[-1])]
-        return dict(zip(self.counts(schema), shares * strata, strict=True))
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
@@ -150,17 +132,3 @@ class EventCounts(Query):
             *(cls(times[:2], event) for event in listed[-1:]),
             *(cls(times, event, by) for event in listed[-1:] for by in strata),
         )
-
-
-def _rate(mean: float) -> float:
-    """Return the rate of an exponential time whose mean, with times beyond 1 counted as 1, is this.
-
-    Example:
-        >>> round(_rate(0.5), 2)
-        1.59
-    """
-    low, high = 1e-6, 1e6
-    for _ in range(100):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if -math.expm1(-middle) / middle > mean else (low, middle)
-    return low

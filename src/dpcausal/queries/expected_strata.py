@@ -15,9 +15,9 @@ from dpcausal.real import Real
 _EXPLAINED = 0.5
 """The share of a number's variance that the finest strata are assumed to explain; of a binary outcome's, half of it."""
 
-_SPREAD = 1.9
-"""The standard deviation of the logit of treatment between strata, for each standard deviation of confounding: with
-confounding 0.3, two covariates that differ between arms by 0.4 standard deviations each."""
+_SPREAD = 0.95
+"""The standard deviation of the logit of treatment between strata, for each standard deviation by which arms differ in
+what predicts treatment."""
 
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(5)
 
@@ -33,7 +33,7 @@ def expected_in_strata(by: Sequence[Cut], cap: int, expectations: Expectations) 
     strata explain a third of a number's variance, thousands explain more.
     """
     sizes = expectations.compared * _shares(by, expectations)
-    per_unit = _per_unit(cap, expectations.treated_share, round(_SPREAD * expectations.confounding, 6))
+    per_unit = _per_unit(cap, expectations.treated_share, round(_SPREAD * expectations.apart, 6))
     size, weight_square_sum, means = (
         float((sizes * np.interp(np.log(sizes), np.log(_SIZES), each)).sum()) for each in per_unit
     )

@@ -1,6 +1,5 @@
 """Features that covariates become, and propensity scores that are linear in them."""
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal, TypeGuard
@@ -175,11 +174,6 @@ def arm_weights(estimand: Estimand, score: float, clip: float) -> tuple[float, f
         "ATC": (1.0, (1 - score) / score),
         "ATO": (score, 1 - score),
     }[estimand]
-
-
-def intercept_score(coefficients: Sequence[float], covariates: Sequence[str]) -> float:
-    """Return the propensity score that the intercept alone gives."""
-    return 1 / (1 + math.exp(-min(max(coefficients[0] / math.sqrt(len(covariates) + 1), -30), 30)))
 
 
 def single_feature(schema: Schema) -> Sequence[tuple[str, ...]]:

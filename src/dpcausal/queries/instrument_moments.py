@@ -11,11 +11,9 @@ import numpy as np
 
 from dpcausal.columns import Binary, Column
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
-from dpcausal.queries.received_moments import EXPECTED_SHARES, ReceivedMoments
+from dpcausal.queries.received_moments import ReceivedMoments
 from dpcausal.queries.regression_moments import CONSTANT, FINE, OUTCOME, Moment, RegressionMoments, moment_name
 from dpcausal.queries.regression_moments import WEIGHTS as REGRESSION_WEIGHTS
 from dpcausal.real import Real
@@ -138,32 +136,6 @@ class InstrumentMoments(Query):
         """Return the columns that the answer depends on."""
         received = schema.covariates[self.place(schema)]
         return schema.treatment, *covariates_named(self.covariates, schema), received, schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise and without an effect; three quarters of units comply."""
-        schema = expectations.schema
-        names = [at.name for at in self.regression.sensitivity(schema, "record", "l1").coordinates]
-        values = self.regression.expected(expectations, guarantee)
-        found = {here: values[name] for here, name in zip(self.names_for(schema, OUTCOME), names, strict=True)}
-        numbers = self._numbers(schema)
-        for moment in self.moments(schema):
-            if RECEIVED not in (moment.first, moment.second):
-                continue
-            other = moment.first if moment.second == RECEIVED else moment.second
-            # Who receives the treatment depends on the arm alone: half less the share, times the other number's sums.
-            plain, signed = (self._sum(values, expectations, numbers[other], sign) for sign in (False, True))
-            control, treated = (share - 0.5 for share in EXPECTED_SHARES)
-            arms = control * (plain - signed) / 2, treated * (plain + signed) / 2
-            found[moment_name(moment, numbers)] = arms[1] - arms[0] if moment.signed else arms[1] + arms[0]
-        return found
-
-    @staticmethod
-    def _sum(values: dict[str, float], expectations: Expectations, number: str, signed: bool) -> float:
-        """Return the expected sum of a number, with the sign of the arm or without."""
-        sizes = expectations.expected_sizes
-        if not number:
-            return float(sizes[1] - sizes[0] if signed else sizes[1] + sizes[0])
-        return values[f"arm * {number}" if signed else number]
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

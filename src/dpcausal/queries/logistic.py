@@ -17,7 +17,8 @@ from dpcausal.queries.features import (
     score_columns,
     single_feature,
 )
-from dpcausal.queries.query import Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity
+from dpcausal.queries.query import Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity, value_names
+from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -158,16 +159,17 @@ class ObjectivePerturbedLogistic(Query):
 
 
 def _expected(covariates: Sequence[str], expectations: Expectations) -> dict[str, float]:
-    """Return the coefficients with which arms differ as far as the expected confounding says.
-
-    As for the moments of a regression: each feature has an equal part, and is twice as far apart as the outcome.
-    """
+    """Return the coefficients with which arms are as far apart as expected; each covariate has an equal part in it."""
     schema = expectations.schema
     c, t = expectations.expected_sizes
     length = math.sqrt(len(covariates) + 1)
     values = dict.fromkeys(feature_names(covariates, schema), 0.0)
-    apart = 2 * expectations.confounding / math.sqrt(max(len(values) - 1, 1))
+    apart = expectations.apart / math.sqrt(len(covariates)) * length
     for column in covariates_named(covariates, schema):
-        if column.name in values:  # of several values, none is taken to be treated more often
-            values[column.name] = apart / expectations.covariate_spread(column) * length
+        if isinstance(column, Real) or len(column.values) == 2:
+            values[column.name] = apart / expectations.covariate_spread(column)
+            continue
+        middle, last = (len(column.values) - 1) / 2, len(column.values) - 1
+        for place, name in enumerate(value_names(column)):  # the later a value, the more often it is treated
+            values[name] = apart * (place - middle) / math.sqrt(last * (last + 2) / 12)
     return values | {"intercept": math.log(t / c) * length}

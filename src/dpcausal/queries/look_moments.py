@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.cell_moments import expected_arm_sizes
 from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
@@ -101,8 +100,8 @@ class LookMoments(Query):
         looks = self.looks(schema)
         share = sum(weights(looks, norm_of(guarantee))[: self.look]) / FINE / looks
         return {
-            f"{part}_{place}": value * size * share
-            for place, size in enumerate(expected_arm_sizes(expectations))
+            f"{part}_{place}": value * expectations.n * of_arm * share
+            for place, of_arm in enumerate(expectations.arm_shares)
             for part, value in each.items()
         }
 

@@ -9,9 +9,7 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee, exact
-from dpcausal.queries.cell_moments import expected_arm_sizes
+from dpcausal.guarantee import exact
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
@@ -23,9 +21,6 @@ MetricColumn = Real | Binary
 
 _PRODUCTS = Fraction(1, 4)
 """How much of its share a product uses with Laplace noise: variances need it, and it adds to the noise of the means."""
-
-_EXPECTED_CORRELATION = 0.5
-"""Between the two columns of a metric, such as a metric and its value before the experiment."""
 
 
 @dataclass(frozen=True)
@@ -144,32 +139,6 @@ class MetricMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment.every_arm, *(column for _, column in self.columns(schema).values())
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
-
-        The outcome has its expected mean and standard deviation, other numbers the middle of their range and that of
-        covariates, and other binary columns as many of each value.
-        """
-        schema, values = expectations.schema, dict[str, float]()
-        columns = self.columns(schema)
-        means, sds = {}, {}
-        for name, (_, column) in columns.items():
-            half = half_range(column)
-            means[name], sds[name] = 0.0, half if isinstance(column, Binary) else expectations.covariate_sd * half
-            if name == schema.outcome.name:
-                low, high = schema.outcome_bounds
-                means[name], sds[name] = expectations.mean - (low + high) / 2, expectations.sd
-        for arm, size in enumerate(expected_arm_sizes(expectations)):
-            values[f"size_{arm}"] = size
-            for name, (_, column) in columns.items():
-                values[f"total_{arm} of {name}"] = size * means[name]
-                square = half_range(column) ** 2 - means[name] ** 2 - sds[name] ** 2
-                values[f"deficit_{arm} of {name}"] = size * max(square, 0.0)
-            for one, other in self.products:
-                product = means[one] * means[other] + _EXPECTED_CORRELATION * sds[one] * sds[other]
-                values[f"product_{arm} of {one} and {other}"] = size * product
-        return values
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

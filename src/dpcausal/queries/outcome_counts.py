@@ -1,16 +1,12 @@
 """Numbers of outcomes between public edges: a histogram of the outcome, of all units or of each arm."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
@@ -18,10 +14,6 @@ from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 MOST_EDGES = 200
-
-_NEAR, _FAR = 2.0, 4.0
-"""A bound is near the mean within fewer standard deviations than the first number, and far beyond the second. Between a
-near bound and a far one outcomes are expected to be skewed."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +56,6 @@ class _Counts(Query):
         """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome
 
-    def expected_shares(self, expectations: Expectations) -> tuple[float, ...]:
-        """Return the expected share of outcomes in each bin.
-
-        Outcomes are normal; lognormal from the nearer bound where that is near and the other one is far.
-        """
-        below = [0.0, *(_share_below(edge, expectations) for edge in self.edges), 1.0]
-        return tuple(high - low for low, high in itertools.pairwise(below))
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
@@ -93,11 +77,6 @@ class OutcomeCounts(_Counts):
 
     name: ClassVar[str] = "outcome_counts"
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect; `expected_shares` has the assumptions."""
-        shares = self.expected_shares(expectations)
-        return {name: expectations.compared * share for name, share in zip(self.bins, shares, strict=True)}
-
 
 @dataclass(frozen=True)
 class ArmOutcomeCounts(_Counts):
@@ -111,26 +90,3 @@ class ArmOutcomeCounts(_Counts):
 
     name: ClassVar[str] = "arm_outcome_counts"
     _arms: ClassVar[tuple[str, ...]] = ("_0", "_1")
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect; `expected_shares` has the assumptions."""
-        shares = self.expected_shares(expectations)
-        counts = (size * share for size in expectations.expected_sizes for share in shares)
-        return dict(zip(self.bins, counts, strict=True))
-
-
-def _share_below(edge: float, expectations: Expectations) -> float:
-    """Return the expected share of outcomes below an edge."""
-    low, high = expectations.schema.outcome_bounds
-    mean, sd = expectations.mean, max(expectations.sd, 1e-9 * (high - low))
-    if low < mean < low + _NEAR * sd and mean + _FAR * sd < high:
-        return _lognormal(edge - low, mean - low, sd)
-    if high - _NEAR * sd < mean < high and mean - _FAR * sd > low:
-        return 1 - _lognormal(high - edge, high - mean, sd)
-    return NormalDist(mean, sd).cdf(edge)
-
-
-def _lognormal(value: float, mean: float, sd: float) -> float:
-    """Return the share of a lognormal distribution with this mean and standard deviation that is below a value."""
-    variance = math.log1p((sd / mean) ** 2)
-    return NormalDist(math.log(mean) - variance / 2, math.sqrt(variance)).cdf(math.log(value))

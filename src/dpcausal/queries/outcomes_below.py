@@ -1,13 +1,10 @@
 """The number of outcomes below a threshold, or at or above it."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
@@ -53,12 +50,6 @@ class OutcomesBelow(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment.every_arm, schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect: outcomes are normal."""
-        distance = (self.threshold - expectations.mean) / max(expectations.sd, 1e-300)
-        below = (1 + math.erf(distance / math.sqrt(2))) / 2
-        return {"units": expectations.n * (1 - below if self.at_least else below)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

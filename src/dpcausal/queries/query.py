@@ -123,12 +123,13 @@ class Query(Protocol):
         """Return the columns that the answer depends on."""
         ...
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float] | None:  # noqa: ARG002
         """Return the expected answer without noise and without an effect, in the schema's units.
 
-        It is made of public numbers alone: rehearsals and prices rest on it.
+        None for a query that adds up units, which rehearsals answer from a synthetic population. It is made of public
+        numbers alone: rehearsals and prices rest on it.
         """
-        ...
+        return None
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -6,15 +6,9 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
-from dpcausal.queries.arm_moments import ArmMoments
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
-
-EXPECTED_SHARES = (0.125, 0.875)
-"""The share that is expected to receive the treatment in each arm: three quarters of units are compliers."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +81,6 @@ class ReceivedMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome, self.column(schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise and without an effect; three quarters of units comply."""
-        values = ArmMoments().expected(expectations, guarantee)
-        for arm, share in enumerate(EXPECTED_SHARES):
-            values[f"received_{arm}"] = (share - 0.5) * expectations.expected_sizes[arm]
-            values[f"product_{arm}"] = (share - 0.5) * values[f"total_{arm}"]
-        return values
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

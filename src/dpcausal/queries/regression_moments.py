@@ -8,15 +8,9 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar, Self
 
-import numpy as np
-
-from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
-from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -168,61 +162,12 @@ class RegressionMoments(Query):
         """Return the columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
-
-        Covariates explain a quarter of the outcome's variance and are all the confounding. Each feature has an equal
-        part in both, and is independent of the others.
-        """
-        schema, sizes = expectations.schema, expectations.expected_sizes
-        tables = []
-        for arm in (0, 1):
-            apart = (-1, 1)[arm] * sizes[1 - arm] / expectations.compared * expectations.confounding
-            tables.append(sizes[arm] * expected_products(self.covariates, expectations, apart))
-        low, high = schema.outcome_bounds
-        largest = [1.0, ((high - low) / 2) ** 2, *(1.0 for _ in tables[0][FIRST_FEATURE:])]
-        names = (at.name for at in self.sensitivity(schema, "record", "l1").coordinates)
-        values = {}
-        for name, moment in zip(names, self.moments(schema), strict=True):
-            table = tables[1] - tables[0] if moment.signed else tables[1] + tables[0]
-            value = float(table[moment.first, moment.second])
-            values[name] = float(table[CONSTANT, CONSTANT]) * largest[moment.first] - value if moment.deficit else value
-        return values
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
         return tuple(
             cls(covariates, interaction) for covariates in one_and_all(schema) for interaction in (True, False)
         )
-
-
-def expected_products(covariates: Sequence[str], expectations: Expectations, apart: float) -> Array:
-    """Return the expected products of two numbers of a unit in an arm without an effect.
-
-    Args:
-        covariates: The covariates.
-        expectations: What is expected of the table.
-        apart: How far the arm's mean outcome is from that of everyone, in standard deviations, through covariates.
-    """
-    schema = expectations.schema
-    variances: list[float] = []
-    for column in covariates_named(covariates, schema):
-        if isinstance(column, Real):
-            variances.append(expectations.covariate_spread(column) ** 2)
-        else:
-            share = 1 / len(column.values)
-            variances += [4 * share * (1 - share)] * (len(column.values) - 1)
-    low, high = schema.outcome_bounds
-    line = [1.0, expectations.mean - (low + high) / 2 + apart * expectations.sd]
-    line += [2 * apart * math.sqrt(variance / len(variances)) for variance in variances]
-    table: Array = np.outer(line, line)
-    table[OUTCOME, OUTCOME] += expectations.sd**2
-    for place, variance in enumerate(variances, start=FIRST_FEATURE):
-        table[place, place] += variance
-        table[OUTCOME, place] += expectations.sd / 2 * math.sqrt(variance / len(variances))
-        table[place, OUTCOME] = table[OUTCOME, place]
-    return table
 
 
 @lru_cache

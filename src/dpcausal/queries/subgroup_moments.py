@@ -11,7 +11,6 @@ from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.arm_moments import ArmMoments
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.query import (
@@ -83,12 +82,6 @@ class SubgroupMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema), schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise and without an effect: all groups have the same size."""
-        whole = ArmMoments().expected(expectations, guarantee)
-        groups = self.cells.names(expectations.schema)
-        return {f"{name} of {group}": value / len(groups) for group in groups for name, value in whole.items()}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

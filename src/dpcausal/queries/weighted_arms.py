@@ -6,15 +6,11 @@ from fractions import Fraction
 from typing import ClassVar, Self, get_args
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
     Estimand,
-    arm_weights,
     check_coefficients,
     check_estimand,
     clipped_coefficients,
-    intercept_score,
     largest_weight,
     name_tuple,
     score_columns,
@@ -121,23 +117,6 @@ class WeightedArms(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
-        c, t = expectations.expected_sizes
-        weights = arm_weights(self.estimand, intercept_score(self.coefficients, self.covariates), self.clip)
-        low, high = expectations.schema.outcome_bounds
-        mean = expectations.mean - self.centre_of(expectations.schema)
-        control, treated = c * weights[0], t * weights[1]
-        return {
-            "weighted_difference": (treated - control) * mean,
-            "weighted_sum": (treated + control) * mean,
-            "weight_difference": treated - control,
-            "weight_sum": treated + control,
-            "deficit": (treated + control) * (((high - low) / 2 * self.reach) ** 2 - mean**2 - expectations.sd**2),
-            "weight_square_sum": control * weights[0] + treated * weights[1],
-            "compared": float(expectations.compared),
-        }
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

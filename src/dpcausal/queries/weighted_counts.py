@@ -8,23 +8,18 @@ from typing import ClassVar, Self, get_args
 
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries.event_counts import MOST_TIMES, EventCounts
 from dpcausal.queries.features import (
     Estimand,
-    arm_weights,
     check_clip,
     check_coefficients,
     check_estimand,
     clipped_coefficients,
-    intercept_score,
     largest_weight,
     name_tuple,
     score_columns,
     single_feature,
 )
-from dpcausal.queries.outcome_counts import ArmOutcomeCounts
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
@@ -121,21 +116,6 @@ class WeightedCounts(Query):
         """Return the columns that the answer depends on."""
         event = tuple(column for column in schema.covariates if column.name == self.event)
         return *score_columns(self.covariates, schema), schema.outcome, *event
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise and effect: every unit has the score that the intercept gives.
-
-        Outcomes are spread as in `EventCounts` where there is an event, and as in `ArmOutcomeCounts` otherwise.
-        """
-        weights = arm_weights(self.estimand, intercept_score(self.coefficients, self.covariates), self.clip)
-        sizes, names = expectations.expected_sizes, self.counts(expectations.schema)
-        plain = self.unweighted if self.event else ArmOutcomeCounts(self.edges)
-        counts = [*plain.expected(expectations, guarantee).values()]
-        each_arm = len(names) // 2
-        return {
-            **{name: counts[at] * weights[at // each_arm] for at, name in enumerate(names)},
-            **{f"squares_{arm}": sizes[arm] * weights[arm] ** 2 for arm in (0, 1)},
-        }
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -29,7 +29,13 @@ class Rehearsal(Expectations):
             of the outcome; 0.2 is small in the social sciences. With the default of 0.3, two covariates differ between
             arms by 0.4 standard deviations each, as in many health records. In a trial it is 0.
         covariate_sd: The expected standard deviation of numeric covariates, as a share of half their range.
-        compared_share: The expected share of units that are in one of the two compared arms.
+        compared_share: The expected share of units that are in one of the two compared arms; by default all arms are of
+            one size.
+        overlap: The expected overlap of the arms: the share that the distributions of propensity scores in the two arms
+            have in common. It is 1 in a trial; 0.5 is poor. By default it follows from the confounding, which is then
+            due to covariates that differ between arms by twice as much: 0.76 with a confounding of 0.3.
+        correlation: The expected correlation of two measurements of a unit: of the outcome before and after, or of the
+            two columns of a metric.
         rule: How the budget will add up prices. Under `zcdp` estimators with a delta always use Gaussian noise, which
             costs less there; otherwise they use the smaller noise.
         parts: Of how many parts the noise will be the sum: for a secure sum, how many sites will answer over how many
@@ -60,7 +66,7 @@ class Rehearsal(Expectations):
     def caveats(self) -> tuple[str, ...]:
         """The expectations, in words."""
         outcome = f"an outcome of mean {format_number(self.mean)} and standard deviation {format_number(self.sd)}"
-        outside = "" if self.compared_share == 1 else f" in the comparison, out of {self.n:,}"
+        outside = "" if self.share_compared == 1 else f" in the comparison, out of {self.n:,}"
         units = f"{self.treated_share:.0%} of {self.compared:,} units{outside}"
         assumed = (f"rehearsed with {units} treated and {outcome}",)
         if not self.schema.covariates:
@@ -69,9 +75,10 @@ class Rehearsal(Expectations):
         if any(isinstance(column, Real) and column.scale for column in self.schema.covariates):
             spread += f", those on a scale one of {1 / REACH:.2g}"
         moved = f"confounding shifts the difference by {self.confounding:g} standard deviations"
+        common = "" if self.overlap is None else f"; propensity scores of the arms have {self.overlap:.0%} in common"
         return (
             *assumed,
-            f"covariates, where used, explain a quarter of the outcome's variance; {spread}; {moved}",
+            f"covariates, where used, explain a quarter of the outcome's variance; {spread}; {moved}{common}",
         )
 
     def _repr_html_(self) -> str:
@@ -100,11 +107,20 @@ class Rehearsal(Expectations):
         return replace(self, schema=seen, **known)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """Return the expected answer to a query, with the size of its noise and its price."""
+        """Return the expected answer to a query, with the size of its noise and its price.
+
+        What adds up units is answered from a synthetic population by the function that answers it in a vault.
+        """
         noise = calibrate(query, self.schema, guarantee)
+        coordinates = noise.sensitivity.coordinates
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-        values = query.expected(self._seen_by(query), guarantee)
-        ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
+        expectations = self._seen_by(query)
+        values = query.expected(expectations, guarantee)
+        if values is None:
+            from dpcausal.rehearsal.population import expected_sums  # noqa: PLC0415 (slow to load)
+
+            values = expected_sums(query, expectations, coordinates)
+        ticks = tuple(round(values[at.name] / at.tick) for at in coordinates)
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
         one = Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)
         return one.of_sites(self.sites, self.parts)

@@ -1,0 +1,58 @@
+"""An engine over a coerced table that is in memory already: that of a synthetic population, which nobody is in."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcausal.vault.engines import OUTSIDE, Batch, ExactInts, check_size, compared, exact_ints, place_expression
+from dpcausal.vault.engines.duckdb import connect
+
+_NAME = "coerced"
+
+
+class MemoryEngine:
+    """Columns of integers as coercion makes them: `treatment`, `outcome`, `covariate_0` and so on, and `arm`."""
+
+    __slots__ = ("_columns", "_connection")
+
+    most_sql_features = 0
+
+    def __init__(self, columns: Batch) -> None:
+        self._columns = columns
+        self._connection = connect(threads=1)
+        table = pa.table({name: column.astype(np.int32) for name, column in columns.items()})
+        self._connection.from_arrow(table).create(_NAME)
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
+        """Return sums over groups of rows; see `Engine.aggregate`."""
+        place, added = place_expression(cells), ", ".join(f"SUM({number})" for number in sums)
+        chosen = "TRUE" if whole else f"treatment < {OUTSIDE}"
+        found = self._connection.execute(f"SELECT {place}, {added} FROM {_NAME} WHERE {chosen} GROUP BY 1").fetchall()  # noqa: S608
+        totals: ExactInts = np.zeros((int(np.prod(list(cells.values()), dtype=np.int64)), len(sums)), dtype=object)
+        for at, *line in found:
+            totals[at] = [int(value or 0) for value in line]
+        return totals.reshape(*cells.values(), len(sums))
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
+        """Return the sum of a kernel over batches; see `Engine.fold`."""
+        return exact_ints(kernel(self._rows(columns, whole=False)))
+
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
+        """Return all rows at once; see `Engine.collect`."""
+        check_size(len(self._columns["treatment"]), limit)
+        rows = self._rows(columns, whole=whole)
+        return kernel(rows) if kernel else rows
+
+    def _rows(self, columns: Sequence[str], *, whole: bool) -> Batch:
+        rows = self._columns if whole else compared(self._columns)
+        return {name: rows[name] for name in columns}
