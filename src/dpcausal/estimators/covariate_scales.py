@@ -106,7 +106,7 @@ def _asked(schema: Schema) -> tuple[str, ...]:
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left."""
     share, rest = guarantee.split(_SHARE)
-    new = narrower(query, source, share, query.counts[0])
+    new = narrower(query, source, share, query.own_names[0])
     if share.delta > 0 and new.delta == 0:
         rest = guarantee.split(_SHARE, pure_first=True)[1]
     most = _ENOUGH * noise_sd(query, source.schema, new) * (1 + 1e-9)
