@@ -13,7 +13,7 @@ from dpcausal.estimators.missing_outcomes import counting_price, differing_share
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
 from dpcausal.release import Release
-from dpcausal.source import UnsizedSource
+from dpcausal.source import SummedSource
 
 UNITS = 20_000
 SCHEMA = dpc.Schema(
@@ -100,7 +100,7 @@ def test_price_is_a_small_power_of_two_and_noise_hides_little(n: int, epsilon: f
 
 def test_queries_of_secure_sums_do_not_depend_on_the_number_of_units() -> None:
     guarantee = dpc.Guarantee(epsilon=1)
-    prices = {counting_price(UnsizedSource(dpc.Rehearsal(SCHEMA, n=n)), guarantee) for n in (100, 10**4, 10**7)}
+    prices = {counting_price(SummedSource(dpc.Rehearsal(SCHEMA, n=n)), guarantee) for n in (100, 10**4, 10**7)}
     assert prices == {dpc.Guarantee(epsilon=1 / 32)}
 
 

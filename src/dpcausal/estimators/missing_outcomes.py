@@ -17,7 +17,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
 from dpcausal.release import Release
-from dpcausal.source import Source, UnsizedSource, WrappedSource, guarantee_for, is_within
+from dpcausal.source import Source, SummedSource, WrappedSource, guarantee_for, is_within
 
 Result = TypeVar("Result")
 
@@ -73,16 +73,16 @@ def counting_price(source: Source, guarantee: Guarantee) -> Guarantee | None:
     """Return the part of a guarantee that counting missing outcomes takes; None where it is not worth it.
 
     It is a power of two, so that other estimates from the same table find the counts stored. Only public numbers decide
-    on it: the schema, the number of units and epsilon. Queries of secure sums do not depend on the number of units.
+    on it: the schema, the number of units and epsilon. Queries whose answers are added up do not depend on the number of units.
     """
     if not source.schema.outcome_may_be_missing:
         return None
     laplace_sd, most = 2 * math.sqrt(2), _PART * guarantee.epsilon
     half = source.n / 2
-    unsized = is_within(source, UnsizedSource)
-    wanted = most if unsized else min(most, laplace_sd / (_WANTED * max(half, 1.0)))
+    summed = is_within(source, SummedSource)
+    wanted = most if summed else min(most, laplace_sd / (_WANTED * max(half, 1.0)))
     epsilon = 2.0 ** math.floor(math.log2(wanted))
-    hidden = not unsized and laplace_sd / epsilon > _WORST * half
+    hidden = not summed and laplace_sd / epsilon > _WORST * half
     return None if hidden else Guarantee(epsilon=epsilon, protects=guarantee.protects)
 
 
