@@ -73,7 +73,7 @@ def counting_price(source: Source, guarantee: Guarantee) -> Guarantee | None:
     """Return the part of a guarantee that counting missing outcomes takes; None where it is not worth it.
 
     It is a power of two, so that other estimates from the same table find the counts stored. Only public numbers decide
-    on it: the schema, the number of units and epsilon. Queries whose answers are added up do not depend on the number of units.
+    on it: the schema, the number of units and epsilon. Where answers are added up, the number of units does not.
     """
     if not source.schema.outcome_may_be_missing:
         return None
