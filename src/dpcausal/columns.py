@@ -8,6 +8,7 @@ from dpcausal.cells import Aliases, Value, checked_aliases, checked_formats, spe
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
 from dpcausal.real import Real, check_name
+from dpcausal.scale import Scale
 from dpcausal.validation import build, is_number
 
 __all__ = [
@@ -222,7 +223,7 @@ def indicator_of(column: Real) -> Indicator:
         >>> indicator_of(Real("age", 16, 60)).name
         'age is missing'
     """
-    return Indicator(f"{column.name} is missing", of=column)
+    return Indicator(f"{column.name} is missing", of=replace(column, scale=None))
 
 
 def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
@@ -359,6 +360,8 @@ def declared_dict(declared: Any) -> dict[str, Any]:  # noqa: ANN401 (any declara
 def _plain_part(name: str, value: Any) -> object:  # noqa: ANN401 (of any declaration)
     if name == "aliases":
         return {key if isinstance(key, str) else str(key).lower(): list(texts) for key, texts in value}
+    if isinstance(value, Scale):
+        return [list(knot) for knot in value.knots]
     return list(value) if isinstance(value, tuple) else value
 
 

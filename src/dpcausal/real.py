@@ -9,7 +9,10 @@ from typing import Any
 from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
+from dpcausal.scale import TRANSFORMS, Scale, Transform
 from dpcausal.validation import is_number
+
+_SHAPES = {"linear": "value", "log": "logarithm"}
 
 
 def check_name(name: object) -> None:
@@ -50,6 +53,11 @@ class Real:
         missing_codes: Numbers that stand for a missing value, such as `[-9, 999]`, in columns of numbers and of text.
             A code that is not declared is a value like any other, and moved to the nearer bound.
         indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
+        typical: For a covariate: the two values between which about 90 % of units are, from the literature. Models
+            use it to measure the covariate in its own standard deviations; nothing else depends on it.
+        transform: For a covariate: how it enters models, "linear" by its value or "log" by its logarithm.
+        scale: The map from values to scores by which models see the covariate. Only a view of a source has it, from
+            `scaled`: declare `typical` instead.
 
     Example:
         >>> Real("age", 16, 60).missing_value
@@ -73,6 +81,9 @@ class Real:
     date_format: str | Sequence[str] = ISO
     missing_codes: Sequence[float] = ()
     indicator: bool = False
+    typical: tuple[float, float] | None = None
+    transform: Transform | None = None
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -101,11 +112,50 @@ class Real:
                 got=f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
                 hint='for dates give since="2020-01-31", and nothing about numbers: signs, strip, percent or codes.',
             )
+        self._check_models()
+
+    def _check_models(self) -> None:
+        """Raise unless what is declared for models is possible within the bounds."""
+        if self.transform not in (None, *TRANSFORMS) or (self.transform == "log" and self.low <= 0):
+            raise SchemaError(
+                expected=f"a transform of column {self.name!r} out of {', '.join(TRANSFORMS)}; log with low > 0",
+                got=f"transform={self.transform!r}, low={self.low:g}",
+                hint="only numbers above 0 have a logarithm: raise low to the least value that is measured.",
+            )
+        if self.typical is not None:
+            pair = tuple(self.typical) if isinstance(self.typical, Sequence) else ()
+            within = len(pair) == 2 and all(map(is_number, pair)) and self.low <= pair[0] < pair[1] <= self.high
+            if not within or isinstance(self.typical, str):
+                raise SchemaError(
+                    expected=f"two rising typical values of column {self.name!r} within {self.low:g} and {self.high:g}",
+                    got=repr(self.typical),
+                    hint="give the values between which about 90 % of units are, from the literature, never from the "
+                    "table.",
+                )
+            object.__setattr__(self, "typical", (float(pair[0]), float(pair[1])))
+            _ = Scale.of_typical(self)  # raises where the two are too close to each other
+        if self.scale is not None:
+            if not isinstance(self.scale, Scale):
+                object.__setattr__(self, "scale", Scale(self.scale))
+            first, last = self.scale.reach
+            if not self.low <= first < last <= self.high:
+                raise SchemaError(
+                    expected=f"a scale of column {self.name!r} with values within {self.low:g} and {self.high:g}",
+                    got=f"knots from {first:g} to {last:g}",
+                    hint="give the score of a bound, rather than that of a value beyond it.",
+                )
 
     @property
     def missing_value(self) -> float:
-        """What an absent value counts as, where its unit is in the comparison at all."""
-        return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
+        """What an absent value counts as, where its unit is in the comparison at all; on a scale, that of score 0."""
+        if self.missing is not None:
+            return float(self.missing)
+        return self.low + (self.high - self.low) / 2 if self.scale is None else self.scale.value_at(0.0)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The values beyond which all count alike: the bounds, or the ends of the scale."""
+        return (self.low, self.high) if self.scale is None else self.scale.reach
 
     def narrowed(self, low: float, high: float) -> "Real":
         """Return the number between other bounds; a declared value for a missing one counts as the bound if beyond."""
@@ -159,12 +209,25 @@ class Real:
         return ", ".join(words)
 
     @property
+    def in_models(self) -> str:
+        """What is declared for models, in words; empty where nothing is."""
+        words = [f"typically {self.typical[0]:,g} to {self.typical[1]:,g}"] if self.typical else []
+        words += [f"in models by its {_SHAPES[self.transform]}"] if self.transform else []
+        return ", ".join(words)
+
+    @property
+    def measured(self) -> "Real":
+        """The number in its own unit, without what is declared for models: as an outcome or a metric."""
+        return replace(self, typical=None, transform=None, scale=None)
+
+    @property
     def meaning(self) -> dict[str, Any]:
         """What the declaration comes to, however it was written."""
         dates = {"since": self.since, "formats": sorted(self.formats)} if self.since else {}
         plain = {"name": self.name, "low": self.low, "high": self.high, "missing": self.missing_value}
         codes = {"missing_codes": list(self.missing_codes)} if self.missing_codes else {}
-        return plain | dates | codes | self._numeric_rules
+        scale = {"scale": [list(knot) for knot in self.scale.knots]} if self.scale else {}
+        return plain | dates | codes | self._numeric_rules | scale
 
 
 def _checked_codes(name: str, codes: object) -> tuple[float, ...]:

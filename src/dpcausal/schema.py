@@ -14,7 +14,6 @@ from dpcausal.columns import (
     Column,
     Indicator,
     Unit,
-    check_name,
     column_from_dict,
     column_to_dict,
     declared_dict,
@@ -23,6 +22,8 @@ from dpcausal.columns import (
 from dpcausal.data_handling import covariate_handling, data_handling
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
+from dpcausal.scale import Scale
+from dpcausal.schema_checks import check_added, check_entry
 from dpcausal.text import html_table, table_rows
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.validation import build, check_keys
@@ -112,7 +113,8 @@ class Schema:
                 hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
             )
         self._check_unit([table_column(column) for column in self.columns])
-        self._check_entry()
+        if self.entry is not None:
+            check_entry(self.entry, self.columns, self.unit)
         self._check_required()
 
     def _add_indicators(self) -> None:
@@ -122,6 +124,12 @@ class Schema:
                 expected="an indicator for covariates only",
                 got=f"indicator=True for the outcome {self.outcome.name!r}",
                 hint="leave it out: a unit without an outcome is outside the comparison.",
+            )
+        if isinstance(self.outcome, Real) and self.outcome != self.outcome.measured:
+            raise SchemaError(
+                expected="typical, transform and scale of covariates only",
+                got=f"one of them of the outcome {self.outcome.name!r}",
+                hint="leave them out: an outcome is measured between its bounds; narrower bounds make it more precise.",
             )
         covariates: list[Column] = []
         for column in (column for column in self.covariates if not isinstance(column, Indicator)):
@@ -150,7 +158,8 @@ class Schema:
 
     def _check_unit(self, names: list[str]) -> None:
         """Raise where a protected value decides whose a record is or, with public arms, which record counts."""
-        self._check_added()
+        if self.unit is not None:
+            check_added(self.unit, (self.outcome, *self.covariates))
         if self.unit is not None and self.unit.name in names:
             raise SchemaError(
                 expected="a unit column that is not also treatment, outcome or covariate",
@@ -165,43 +174,6 @@ class Schema:
                 got=repr(self.unit.by),
                 hint='order by a visit number or a date, or declare protects="record".',
             )
-
-    def _check_added(self) -> None:
-        """Raise unless columns that are added up over a unit's records have a total."""
-        unit, columns = self.unit, {column.name: column for column in (self.outcome, *self.covariates)}
-        for name in unit.added if unit else ():
-            column = columns.get(name)
-            is_number = isinstance(column, Real) and not (
-                column.since or column.indicator or (unit and name in unit.count and column.missing_codes)
-            )
-            is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
-            if not (is_number or (unit and name in unit.sum and is_answer)):
-                raise SchemaError(
-                    expected=f"{name!r} to be a Real without dates, indicator and, where it is counted, missing codes; "
-                    "or, where it is summed, a Binary",
-                    got=repr(column) if column else "no outcome or covariate of that name",
-                    hint="only these have a total over a unit's records; a total is never missing.",
-                )
-
-    def _check_entry(self) -> None:
-        """Raise where the column of entry is one whose value may change while the table grows."""
-        if self.entry is None:
-            return
-        check_name(self.entry)
-        unit, column = self.unit, next((each for each in self.columns if each.name == self.entry), None)
-        for changes, got in (
-            (column in (self.treatment, self.outcome), "the treatment or the outcome"),
-            (isinstance(column, Indicator), "whether a number is missing"),
-            (unit is not None and self.entry == unit.name, "the column that says whose a record is"),
-            (unit is not None and self.entry in unit.added, "a total over a unit's records, which grows"),
-            (unit is not None and unit.keep == "last", 'keep="last": a later record may say otherwise'),
-        ):
-            if changes:
-                raise SchemaError(
-                    expected=f"as entry a column whose value never changes for a unit, not {self.entry!r}",
-                    got=got,
-                    hint='name the column with the day or week in which a unit entered, and use Unit(…, keep="first").',
-                )
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
@@ -242,6 +214,39 @@ class Schema:
                 hint="bounds can be made narrower, not wider; a binary outcome has the narrowest already.",
             )
         return replace(self, outcome=outcome.narrowed(low, high))
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return the schema as models see it: covariates by their scores on public scales.
+
+        A missing value of a covariate with a scale counts as the score 0, unless the column declares `missing`.
+
+        Args:
+            scales: The scale of each covariate that is to have one.
+            indicators: Numeric covariates for which to declare a yes-or-no covariate too, "<name> is missing".
+
+        Example:
+            >>> schema = Schema(Treatment("arm"), Binary("died"), covariates=[Real("creatinine", 0, 15)])
+            >>> view = schema.scaled({"creatinine": Scale([(0.2, -1), (1, 0), (4, 1)])}, indicators=["creatinine"])
+            >>> [column.name for column in view.covariates]
+            ['creatinine', 'creatinine is missing']
+            >>> view.covariates[0].missing_value
+            1.0
+        """
+        numbers = {column.name: column for column in self.covariates if isinstance(column, Real)}
+        wrong = [name for name in (*scales, *indicators) if name not in numbers or name == self.entry]
+        if wrong:
+            raise SchemaError(
+                expected="scales and indicators of covariates that are numbers, and not the column of entry",
+                got=", ".join(map(repr, wrong)),
+                hint=f"name some of {', '.join(name for name in numbers if name != self.entry) or 'none'}.",
+            )
+        seen = {
+            name: replace(
+                column, scale=scales.get(name, column.scale), indicator=column.indicator or name in indicators
+            )
+            for name, column in numbers.items()
+        }
+        return replace(self, covariates=tuple(seen.get(column.name, column) for column in self.covariates))
 
     @property
     def data_handling(self) -> tuple[str, ...]:
@@ -388,6 +393,6 @@ class Schema:
 def _described(column: Column) -> str:
     """Return a column's name with its bounds or values, in words."""
     if isinstance(column, Real):
-        read = f", {column.rules}" if column.rules else ""
-        return f"{column.name}: {column.low:,g} to {column.high:,g}{read}"
+        further = "".join(f", {words}" for words in (column.in_models, column.rules) if words)
+        return f"{column.name}: {column.low:,g} to {column.high:,g}{further}"
     return f"{column.name}: {', '.join(map(str, column.values))}"

@@ -1,13 +1,14 @@
 """Sources: whatever answers queries with releases, and wrappers around them."""
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol, Self, runtime_checkable
 
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
 from dpcausal.release import Release
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 
 
@@ -74,6 +75,35 @@ def narrowed(source: Source, low: float, high: float) -> Source:
     return source.narrowed(low, high)
 
 
+@runtime_checkable
+class ScalableSource(Source, Protocol):
+    """A source whose covariates can be seen by their scores on public scales: a vault or a rehearsal.
+
+    Privacy: the knots of a scale are public numbers, such as ones that were computed from releases. Every unit's value
+    becomes its score by itself, within the same limits, so every proof holds as for a table that was declared so. The
+    ledger is the same, and the knots are part of every question, so that answers for other scales are other answers.
+    """
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Source:
+        """Return the same source with covariates by their scores; see `Schema.scaled`."""
+        ...
+
+
+def scaled(source: Source, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Source:
+    """Return a source with covariates by their scores on public scales; see `Schema.scaled`.
+
+    Raises:
+        TableError: If the source has its declarations fixed, as a coordinator of many sites has.
+    """
+    if not isinstance(source, ScalableSource):
+        raise TableError(
+            expected="a source whose covariates can be given scales: a Vault or a Rehearsal",
+            got=type(source).__name__,
+            hint="declare narrower public bounds of the covariates in the schema instead.",
+        )
+    return source.scaled(scales, indicators)
+
+
 class WrappedSource:
     """A source that passes everything on to another one. Subclasses override `release`.
 
@@ -120,6 +150,12 @@ class WrappedSource:
         """Return a wrapper of the same kind, which shares what this one records, around the narrowed source."""
         other = copy.copy(self)
         other._source = narrowed(self._source, low, high)  # noqa: SLF001 (its own copy)
+        return other
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return a wrapper of the same kind, which shares what this one records, around the scaled source."""
+        other = copy.copy(self)
+        other._source = scaled(self._source, scales, indicators)  # noqa: SLF001 (its own copy)
         return other
 
     @property

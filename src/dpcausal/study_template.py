@@ -53,6 +53,7 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # treated_share = "<fill in>"  # of the units compared, for instance 0.3
 # compared_share = "<fill in>" # where there are other arms: the share of all units in the two compared
 # confounding = "<fill in>"    # difference between arms without any effect, in standard deviations; 0.2 is small
+# overlap = "<fill in>"        # what the arms' propensity scores have in common: 1 in a trial, 0.5 is poor
 
 # For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it
 # a line covariates = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
@@ -102,6 +103,9 @@ high = "<fill in>"
 # date_format = "%d.%m.%Y"  # if by holds dates as text that are not written year first
 # sum = ["<fill in>"]       # columns to add up over a person's records instead; low and high bound the total
 
+# A number enters models on a scale of its own. For that, give two values between which about 90 % of units are, from
+# the literature: typical = [0.5, 1.5]; and transform = "log" if it varies by ratios, as a laboratory value does, or
+# "linear". Without typical a part of epsilon is spent to find the scale.
 # The columns of the table. Uncomment those that are confounders: known before treatment, and related to both treatment
 # and outcome. Give the reasons in a table of their own: [confounders], with age = "..." below it.
 """

@@ -1,7 +1,9 @@
 """Public profiles of covariates, as the integers that a table's own values become."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ from dpcausal.columns import Binary, Category, Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
 from dpcausal.real import Real
+from dpcausal.scale import Scale
 
 Codes = Mapping[str, NDArray[np.int64]]
-"""By covariate: a number as ticks from the middle of its range, a listed value as its place in the list."""
+"""By covariate: a number as ticks, from the middle of its range or of its score, a listed value as its place."""
 
 
 def grid(column: Real) -> tuple[float, float]:
@@ -22,10 +25,75 @@ def grid(column: Real) -> tuple[float, float]:
     return column.low + (column.high - column.low) / 2, 2 * GRID / (column.high - column.low)
 
 
+@dataclass(frozen=True)
+class Segment:
+    """A scale between two knots.
+
+    Attributes:
+        low: The value of the first knot.
+        high: The value of the second.
+        first: The score of the first knot, in ticks.
+        last: The score of the second.
+    """
+
+    low: float
+    high: float
+    first: int
+    last: int
+
+    @property
+    def ticks_to_one(self) -> float:
+        """The ticks to one unit of measurement."""
+        return (self.last - self.first) / (self.high - self.low)
+
+
+def segments(scale: Scale) -> tuple[Segment, ...]:
+    """Return a scale, knot by knot, with scores in ticks of which GRID make 1."""
+    ticks = [(value, math.floor(score * GRID + 0.5)) for value, score in scale.knots]
+    return tuple(Segment(low, high, first, last) for (low, first), (high, last) in itertools.pairwise(ticks))
+
+
 def ticks_of(column: Real, value: float) -> int:
-    """Return the distance of a value within the bounds from the middle of its range, in ticks."""
+    """Return a value within the bounds in ticks: its distance from the middle of the range, or its score."""
+    return int(_ticks(column, np.array([value]))[0])
+
+
+def missing_ticks(column: Real) -> int:
+    """Return what an absent value counts as, in ticks: on a scale, the score 0 unless `missing` is declared."""
+    return 0 if column.scale is not None and column.missing is None else ticks_of(column, column.missing_value)
+
+
+def _ticks(column: Real, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return numbers that are not NaN in ticks, by the same steps of floating point as the SQL text of coercion."""
+    if column.scale is None:
+        middle, ticks_to_one = grid(column)
+        within = np.clip(numbers, column.low, column.high)
+        return np.clip(np.floor((within - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
+    parts = segments(column.scale)
+    within = np.clip(numbers, parts[0].low, parts[-1].high)
+    place = np.searchsorted([part.high for part in parts[:-1]], within)
+    low, first, last, ticks_to_one = (
+        np.array([getattr(part, name) for part in parts])[place] for name in ("low", "first", "last", "ticks_to_one")
+    )
+    return np.clip(np.floor((within - low) * ticks_to_one + (first + 0.5)), first, last).astype(np.int64)
+
+
+def shown_as(column: Real) -> tuple[str, float, float]:
+    """Return what to call a number where its mean is shown, and the middle and half of its range there.
+
+    The mean of scores is not the score of a mean, so a number that is seen by its score is shown by it.
+    """
+    if column.scale is not None:
+        return f"{column.name} (score)", 0.0, 1.0
+    return column.name, (column.low + column.high) / 2, (column.high - column.low) / 2
+
+
+def value_of(column: Real, ticks: float) -> float:
+    """Return the value that some ticks stand for."""
+    if column.scale is not None:
+        return column.scale.value_at(ticks / GRID)
     middle, ticks_to_one = grid(column)
-    return min(max(math.floor((value - middle) * ticks_to_one + 0.5), -GRID), GRID)
+    return middle + ticks / ticks_to_one
 
 
 def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[np.int64]]:
@@ -72,7 +140,6 @@ def _coded(column: Column, cells: NDArray[Any]) -> NDArray[np.int64]:
         cells = np.array([None if _absent(each) else each for each in cells.tolist()], dtype=object)
     if isinstance(column, Binary | Category):
         return _listed(column, cells)
-    middle, ticks_to_one = grid(column)
     try:
         numbers = np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError):
@@ -81,9 +148,8 @@ def _coded(column: Column, cells: NDArray[Any]) -> NDArray[np.int64]:
             got=repr(cells.tolist()[:3]),
             hint="give NaN for a value that is not known; it counts as the declared missing value.",
         ) from None
-    numbers = np.clip(np.where(np.isnan(numbers), column.missing_value, numbers), column.low, column.high)
-    ticks: NDArray[np.int64] = np.clip(np.floor((numbers - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
-    return ticks
+    absent = np.isnan(numbers)
+    return np.where(absent, missing_ticks(column), _ticks(column, np.where(absent, column.low, numbers)))
 
 
 def _absent(cell: object) -> bool:
@@ -138,8 +204,7 @@ def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...
     lines: list[list[Value]] = []
     for column in columns:
         if isinstance(column, Real):
-            middle, ticks_to_one = grid(column)
-            lines.append([middle + code / ticks_to_one for code in codes[column.name].tolist()])
+            lines.append([value_of(column, code) for code in codes[column.name].tolist()])
         else:
             lines.append([column.values[code] for code in codes[column.name].tolist()])
     return tuple(zip(*lines, strict=True))

@@ -7,7 +7,7 @@ answers that the ledger has stored, and on expected ones where it has none. What
 
 import math
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import wraps
 from itertools import count
@@ -20,6 +20,7 @@ from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Query
 from dpcausal.rehearsal.rehearsal import Rehearsal
 from dpcausal.release import Release
+from dpcausal.scale import Scale
 from dpcausal.source import Source, WrappedSource
 
 if TYPE_CHECKING:
@@ -130,10 +131,18 @@ class _PricingSource(WrappedSource):
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return a source with narrower bounds of the outcome that adds to the same prices."""
-        other = super().narrowed(low, high)
-        inner = other._source  # noqa: SLF001 (its own copy)
-        other._metered = cast("MeteredSource", inner) if _is_metered(inner) else None  # noqa: SLF001
-        other._rehearsal, other._expected = self._rehearsal.narrowed(low, high), {}  # noqa: SLF001 (its own copy)
+        return self._around(super().narrowed(low, high), self._rehearsal.narrowed(low, high))
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return a source with covariates by their scores that adds to the same prices."""
+        return self._around(super().scaled(scales, indicators), self._rehearsal.scaled(scales, indicators))
+
+    @staticmethod
+    def _around(other: Self, rehearsal: Rehearsal) -> Self:
+        """Return a copy that asks another source, and expects what another rehearsal does."""
+        inner = other._source
+        other._metered = cast("MeteredSource", inner) if _is_metered(inner) else None
+        other._rehearsal, other._expected = rehearsal, {}
         return other
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:

@@ -1,5 +1,6 @@
 """Rehearsals: estimators run without data, to see what they ask, what that costs, and how wide intervals will be."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -7,7 +8,9 @@ from dpcausal.calibration import calibrate
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query, seen_by
+from dpcausal.real import Real
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
+from dpcausal.scale import REACH, Scale
 from dpcausal.text import format_number, html_table, table_rows
 
 
@@ -33,6 +36,8 @@ class Rehearsal(Expectations):
             due to covariates that differ between arms by twice as much: 0.76 with a confounding of 0.3.
         correlation: The expected correlation of two measurements of a unit: of the outcome before and after, or of the
             two columns of a metric.
+        typical: Between which two values about 90 % of units are, by the names of numbers. It is for columns that do
+            not declare it, such as those of metrics; otherwise these lie around the middle of their bounds.
         rule: How the budget will add up prices. Under `zcdp` estimators with a delta always use Gaussian noise, which
             costs less there; otherwise they use the smaller noise.
         parts: Of how many parts the noise will be the sum: for a secure sum, how many sites will answer over how many
@@ -69,6 +74,8 @@ class Rehearsal(Expectations):
         if not self.schema.covariates:
             return assumed
         spread = f"numeric ones have a standard deviation of {self.covariate_sd:.2g} half ranges"
+        if any(isinstance(column, Real) and column.scale for column in self.schema.covariates):
+            spread += f", those on a scale one of {1 / REACH:.2g}"
         moved = f"confounding shifts the difference by {self.confounding:g} standard deviations"
         common = "" if self.overlap is None else f"; propensity scores of the arms have {self.overlap:.0%} in common"
         return (
@@ -87,9 +94,14 @@ class Rehearsal(Expectations):
         return replace(
             self,
             schema=self.schema.narrowed(low, high),
+            typical={name: each for name, each in dict(self.typical).items() if name != self.schema.outcome.name},
             outcome_mean=mean,
             outcome_sd=min(self.sd, (high - low) / 2, ((mean - low) * (high - mean)) ** 0.5),
         )
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return the same expectations of covariates by their scores, whose standard deviation is that of a scale."""
+        return replace(self, schema=self.schema.scaled(scales, indicators))
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price.

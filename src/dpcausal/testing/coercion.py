@@ -16,6 +16,7 @@ from dpcausal.cells import folded
 from dpcausal.columns import Binary, Category, Column, Indicator, Unit
 from dpcausal.queries import GRID
 from dpcausal.real import Real
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.treatment import EveryArm, TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import column_names
@@ -97,10 +98,30 @@ def _integer(name: str, column: TableColumn, cell: Any) -> int:  # noqa: ANN401 
 
 def _ticks(column: Real, number: float | None) -> int:
     """Return ticks from the middle of the range: clipped, then rounded to the nearest tick, halves up."""
+    if column.scale is not None:
+        return _score(column, column.scale, number)
     value = column.missing_value if number is None or math.isnan(number) else number
     within = min(max(value, column.low), column.high)
     middle, to_one = column.low + (column.high - column.low) / 2, 2 * GRID / (column.high - column.low)
     return min(max(math.floor((within - middle) * to_one + 0.5), -GRID), GRID)
+
+
+def _score(column: Real, scale: Scale, number: float | None) -> int:
+    """Return the score in ticks: that of an end beyond it, 0 of a missing value, and linear between two knots."""
+    if number is None or math.isnan(number):
+        if column.missing is None:
+            return 0
+        number = float(column.missing)
+    ticks = [math.floor(score * GRID + 0.5) for _, score in scale.knots]
+    values = [value for value, _ in scale.knots]
+    if number <= values[0]:
+        return ticks[0]
+    above = next((place for place, value in enumerate(values) if number <= value), None)
+    if above is None:
+        return ticks[-1]
+    low, first, last = values[above - 1], ticks[above - 1], ticks[above]
+    slope = (last - first) / (values[above] - low)
+    return min(max(math.floor((number - low) * slope + (first + 0.5)), first), last)
 
 
 def _arm(column: Treatment, place: int | None) -> int:

@@ -16,13 +16,13 @@ from typing import Literal
 from dpcausal.columns import Binary, Category, Column, Indicator, Unit
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
-from dpcausal.queries.profiles import grid
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import EveryArm, TableColumn, Treatment, table_column
 from dpcausal.vault.engines import OUTSIDE
 from dpcausal.vault.engines.dialects import DUCKDB, Dialect
 from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text
+from dpcausal.vault.ticks import as_ticks, without_underflow
 
 Family = Literal["integer", "number", "wide number", "boolean", "text", "date", "key", "other"]
 """What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, a wide
@@ -143,7 +143,7 @@ def _added(column: TableColumn, value: str, event: str, family: Family, dialect:
         f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {value} < {low} THEN {low} "
         f"WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {literal(0.0)} END"
     )
-    number = _without_underflow(within, to_one)
+    number = without_underflow(within, to_one)
     one = f"CAST(CAST(FLOOR(({number}) * {literal(to_one)} + {literal(0.5)}) AS BIGINT) AS DECIMAL(18, 0))"
     least, greatest = (f"CAST({sign}{2**_EXACT_BITS} AS DECIMAL(18, 0))" for sign in ("-", ""))
     total = f"CAST(LEAST(GREATEST(SUM({event}) {over}, {least}), {greatest}) AS BIGINT)"
@@ -262,7 +262,7 @@ def _check_family(column: TableColumn, family: Family) -> None:
 def _ticks(column: TableColumn, value: str, family: Family, dialect: Dialect) -> str:
     """Return a value as a small integer: ticks, the place of an arm or the place of a declared value."""
     if isinstance(column, Real):
-        return _real_ticks(column, value)
+        return as_ticks(column, value)
     if isinstance(column, EveryArm):
         return _every_arm(column, value, family, dialect)
     if isinstance(column, Treatment):
@@ -270,37 +270,6 @@ def _ticks(column: TableColumn, value: str, family: Family, dialect: Dialect) ->
     if isinstance(column, Indicator):
         return f"CASE WHEN {value} <= {literal(math.inf)} THEN 0 ELSE 1 END"
     return _code(column, value, family, dialect)
-
-
-def _real_ticks(column: Real, value: str) -> str:
-    """Return ticks from the middle of the range, from -GRID to GRID whatever floating point does on the way.
-
-    A missing value is neither below nor above anything, and NaN is above infinity.
-    """
-    middle, ticks_to_one = grid(column)
-    low, high, missing = map(literal, (column.low, column.high, column.missing_value))
-    within = (
-        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} ELSE "  # which DuckDB has done with soonest
-        f"CASE WHEN {value} < {low} THEN {low} WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {missing} END END"
-    )
-    moved = f"({within} - {literal(middle)})" if middle else _without_underflow(within, ticks_to_one)
-    rounded = f"FLOOR({moved} * {literal(ticks_to_one)} + {literal(0.5)})"
-    ends = ((end - middle) * ticks_to_one + 0.5 for end in (column.low, column.high))
-    if all(-GRID <= math.floor(end) <= GRID for end in ends):
-        return rounded
-    # Two bounds that differ by few of their last digits.
-    return f"LEAST(GREATEST({rounded}, {literal(float(-GRID))}), {literal(float(GRID))})"
-
-
-def _without_underflow(value: str, factor: float) -> str:
-    """Return a number, or 0 where its product with a factor below 1 is at most a quarter and rounds to 0.
-
-    PostgreSQL fails where the product of two numbers other than 0 is 0 in floating point.
-    """
-    if factor >= 1:
-        return value
-    least, most = literal(-0.25 / factor), literal(0.25 / factor)
-    return f"CASE WHEN ({value}) BETWEEN {least} AND {most} THEN {literal(0.0)} ELSE ({value}) END"
 
 
 def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str:

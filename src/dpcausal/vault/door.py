@@ -6,7 +6,7 @@ The door owns the sampler, and is the only file that imports it. An answer draws
 to it; the noise on the answer is added here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -19,6 +19,7 @@ from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
 from dpcausal.release import Asked, Contribution, Receipt, Release, joint_price, session_request
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.text import html_table
 from dpcausal.vault.answers import ANSWERS
@@ -262,12 +263,22 @@ class Vault:
         Outcomes beyond count as the bound. The bounds must be public: a constant, or computed from releases. They are
         part of every question, so that a stored answer belongs to its bounds. Proof: docs/proofs/door.md.
         """
+        return self._seen_through(self._schema.narrowed(low, high))
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return this vault with covariates by their scores on public scales, on the same table and ledger.
+
+        See `Schema.scaled`. The knots must be public: constants, or computed from releases. They are part of every
+        question, so that a stored answer belongs to its scales. Proof: docs/proofs/door.md.
+        """
+        return self._seen_through(self._schema.scaled(scales, indicators))
+
+    def _seen_through(self, schema: Schema) -> Self:
         other = object.__new__(type(self))
         for name in Vault.__slots__:
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
-        other._schema = self._schema.narrowed(low, high)
-        other._engine = with_schema(self._engine, other._schema)
+        other._schema, other._engine = schema, with_schema(self._engine, schema)
         return other
 
     def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
