@@ -1,13 +1,14 @@
 """Expected properties of a table that nobody has read."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 from dpcausal.columns import Column
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
-from dpcausal.scale import REACH
+from dpcausal.scale import REACH, TYPICAL
 from dpcausal.schema import Schema
 
 _MOST_EXPLAINED = 0.9
@@ -28,8 +29,10 @@ class Expectations:
     compared_share: float | None = None
     overlap: float | None = None
     correlation: float = 0.7
+    typical: Mapping[str, Sequence[float]] | Sequence[tuple[str, Sequence[float]]] = ()
 
     def __post_init__(self) -> None:
+        self._check_typical()
         low, high = self.schema.outcome_bounds
         mean, sd = self.mean, self.sd
         holds = (
@@ -60,7 +63,10 @@ class Expectations:
     def mean(self) -> float:
         """The outcome's expected mean."""
         low, high = self.schema.outcome_bounds
-        return (low + high) / 2 if self.outcome_mean is None else self.outcome_mean
+        if self.outcome_mean is not None:
+            return self.outcome_mean
+        typical = self._typical_of(self.schema.outcome)
+        return sum(typical) / 2 if typical else (low + high) / 2
 
     @property
     def sd(self) -> float:
@@ -68,21 +74,56 @@ class Expectations:
         low, high = self.schema.outcome_bounds
         if self.outcome_sd is not None:
             return self.outcome_sd
+        typical = self._typical_of(self.schema.outcome)
+        if typical:
+            return (typical[1] - typical[0]) / 2 / TYPICAL
         if isinstance(self.schema.outcome, Real):
             return (high - low) / math.sqrt(12)
         return math.sqrt(max(self.mean * (1 - self.mean), 0.0))
+
+    def covariate_middle(self, column: Column) -> float:
+        """Return the expected median of a covariate between -1 and 1."""
+        typical = self._typical_of(column)
+        if typical is None or not isinstance(column, Real):
+            return 0.0
+        return (sum(typical) - column.low - column.high) / (column.high - column.low)
 
     def covariate_spread(self, column: Column) -> float:
         """Return the expected standard deviation of a covariate between -1 and 1, where one of two values is an end."""
         if not isinstance(column, Real):
             return 1.0
-        return self.covariate_sd if column.scale is None else 1 / REACH
+        if column.scale is not None:
+            return 1 / REACH
+        typical = self._typical_of(column)
+        if typical is None:
+            return self.covariate_sd
+        return (typical[1] - typical[0]) / TYPICAL / (column.high - column.low)
 
     def standardised(self, column: Real, value: float) -> float:
         """Return how many expected standard deviations a value of a number is above the expected median."""
         if column.scale is not None:
             return column.scale.score_at(value) * REACH
-        return (value - (column.low + column.high) / 2) / ((column.high - column.low) / 2 * self.covariate_sd)
+        place = (2 * value - column.low - column.high) / (column.high - column.low)
+        return (place - self.covariate_middle(column)) / self.covariate_spread(column)
+
+    def _typical_of(self, column: Column) -> Sequence[float] | None:
+        """Return between which values about 90 % of a column's lie; None where that is not known, or it has scores."""
+        if not isinstance(column, Real) or column.scale is not None:
+            return None
+        return dict(self.typical).get(column.name, column.typical)
+
+    def _check_typical(self) -> None:
+        pairs = tuple((name, tuple(map(float, each))) for name, each in dict(self.typical).items())
+        object.__setattr__(self, "typical", pairs)
+        known = {column.name: column for column in self.schema.columns if isinstance(column, Real)}
+        for name, each in pairs:
+            column = known.get(name)
+            if column is None or len(each) != 2 or not column.low <= each[0] < each[1] <= column.high:
+                raise SchemaError(
+                    expected=f"two rising values of a number within its bounds as typical, out of: {', '.join(known)}",
+                    got=f"{name!r}: {each!r}",
+                    hint="about 90 % of units are between them; write typical={'age': (40, 80)}.",
+                )
 
     @property
     def apart(self) -> float:

@@ -18,7 +18,7 @@ MOST_KNOTS = 64
 REACH = 2.6
 """How many standard deviations from the median have the scores -1 and 1."""
 
-_TYPICAL = 1.645
+TYPICAL = 1.645
 """How many standard deviations from the median the central 90 % of values reach."""
 
 _LOG_KNOTS = 16
@@ -129,7 +129,7 @@ class Scale:
             )
         is_log = column.transform == "log"
         low, high = map(math.log, column.typical) if is_log else column.typical
-        median, reach = low + (high - low) / 2, REACH * (high - low) / 2 / _TYPICAL
+        median, reach = low + (high - low) / 2, REACH * (high - low) / 2 / TYPICAL
         bounds = [(math.log(end) if is_log else end) for end in (column.low, column.high)]
         first, last = max(bounds[0], median - reach), min(bounds[1], median + reach)
         steps = _LOG_KNOTS - 1 if is_log else 1

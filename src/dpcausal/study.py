@@ -60,8 +60,8 @@ class Study:
         time_zero: When follow-up begins, in words.
         confounders: For each covariate, why the estimator adjusts for it, in words; for all or for none.
         expected: Expectations from the literature or a pilot, never from the table: some of `outcome_mean` (of a binary
-            outcome, the risk), `outcome_sd`, `treated_share`, `compared_share`, `confounding` and `covariate_sd`, as
-            for `Rehearsal`. Plans use them.
+            outcome, the risk), `outcome_sd`, `treated_share`, `compared_share`, `confounding`, `covariate_sd`,
+            `overlap` and `correlation`, as for `Rehearsal`. Plans use them.
         bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
         requires: Diagnostics that must not fail before the effect is asked for: `overlap` and `balance`, each with an
             epsilon of its own and the parameters of `dpcausal.diagnostics`. Balance is that after the estimator's

@@ -53,6 +53,7 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # treated_share = "<fill in>"  # of the units compared, for instance 0.3
 # compared_share = "<fill in>" # where there are other arms: the share of all units in the two compared
 # confounding = "<fill in>"    # difference between arms without any effect, in standard deviations; 0.2 is small
+# overlap = "<fill in>"        # what the arms' propensity scores have in common: 1 in a trial, 0.5 is poor
 
 # For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it
 # a line covariates = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.

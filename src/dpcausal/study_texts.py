@@ -64,7 +64,7 @@ def check_confounders(confounders: Mapping[str, str], adjusts_for: Sequence[str]
 
 def check_expected(given: object) -> None:
     """Raise unless a table has numbers for some of the expectations."""
-    known = [part.name for part in fields(Expectations) if part.name not in ("schema", "n")]
+    known = [part.name for part in fields(Expectations) if part.name not in ("schema", "n", "typical")]
     if not isinstance(given, Mapping) or not set(given) <= set(known) or not all(map(is_number, given.values())):
         raise StudyError(
             expected=f"in [expected], numbers for some of {', '.join(known)}",

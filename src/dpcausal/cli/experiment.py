@@ -23,10 +23,14 @@ ExperimentFile = Annotated[
 def plan(
     file: ExperimentFile,
     n: Annotated[int, typer.Option("--n", min=2, help="The number of units.")],
+    typical: Annotated[
+        list[str] | None,
+        typer.Option(help="Between which values about 90 % of units are, by column: views:2,40. Repeatable."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an experiment can detect. No table is read, and nothing is spent."""
-    rehearsed = _read(file).rehearsed(n)
+    rehearsed = _read(file).rehearsed(n, dict(map(_typical, typical or ())))
     typer.echo(rehearsed.to_json() if as_json else str(rehearsed))
 
 
@@ -100,3 +104,12 @@ def _read(file: Path) -> "Experiment":
             got=f"{file} ({type(error).__name__})",
             hint="write one with Experiment.to_toml, or see docs/experiments.md.",
         ) from None
+
+
+def _typical(text: str) -> tuple[str, tuple[float, ...]]:
+    """Return a column with the two values between which most units are."""
+    name, _, values = text.partition(":")
+    try:
+        return name, tuple(float(value) for value in values.split(","))
+    except ValueError:
+        raise typer.BadParameter("expected a name and two values: views:2,40", param_hint="--typical") from None

@@ -28,7 +28,10 @@ def plan(  # noqa: PLR0913, PLR0917
         float | None, typer.Option(help="The expected share of treated people among those compared; 0.5 by default.")
     ] = None,
     compared_share: Annotated[
-        float | None, typer.Option(help="The expected share of people in one of the two compared arms; 1 by default.")
+        float | None,
+        typer.Option(
+            help="The expected share of people in one of the two compared arms; by default all arms have one size."
+        ),
     ] = None,
     confounding: Annotated[
         float | None,
@@ -40,6 +43,17 @@ def plan(  # noqa: PLR0913, PLR0917
     covariate_sd: Annotated[
         float | None,
         typer.Option(help="The expected standard deviation of numeric covariates, as a share of half their range."),
+    ] = None,
+    overlap: Annotated[
+        float | None,
+        typer.Option(
+            help="The expected share that the propensity scores of the two arms have in common: 1 in a trial, 0.5 is "
+            "poor. By default it follows from the confounding."
+        ),
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(help="The expected correlation of the outcome before and after; 0.7 by default."),
     ] = None,
     strata: Annotated[
         list[str] | None,
@@ -81,6 +95,8 @@ def plan(  # noqa: PLR0913, PLR0917
             compared_share=compared_share,
             confounding=confounding,
             covariate_sd=covariate_sd,
+            overlap=overlap,
+            correlation=correlation,
         ),
         read.guarantee(),
         covariates=[] if read.design == "trial" else confounders_of(read.estimator, read.schema) or None,

@@ -195,12 +195,19 @@ class Experiment:
             level=self.level,
         )
 
-    def rehearsed(self, n: int) -> Scorecard:
-        """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent."""
-        return self.run(self._rehearsal(n))
+    def rehearsed(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Scorecard:
+        """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
 
-    def _rehearsal(self, n: int) -> Rehearsal:
-        return Rehearsal(self.schema, n, confounding=0.0)
+        Args:
+            n: The number of units.
+            typical: Between which two values about 90 % of units are, by column, from the literature or an earlier
+                experiment. A column that is not named is expected around the middle of its bounds, which few metrics
+                are; a ratio depends on it most.
+        """
+        return self.run(self._rehearsal(n, typical))
+
+    def _rehearsal(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Rehearsal:
+        return Rehearsal(self.schema, n, confounding=0.0, typical=typical or {})
 
     def to_toml(self) -> str:
         """Return the experiment as a TOML document that people can read and approve."""

@@ -139,7 +139,7 @@ def max_confounders(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
 
     def drowned(count: int) -> bool:
         covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
-        source = replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates, required=()))
+        source = replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates, required=()), typical=())
         regression = RegressionAdjustment(covariates=[column.name for column in covariates])
         effect = regression.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
         return effect.sampling_sd is None or effect.privacy_sd >= effect.sampling_sd

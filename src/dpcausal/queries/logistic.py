@@ -172,4 +172,6 @@ def _expected(covariates: Sequence[str], expectations: Expectations) -> dict[str
         middle, last = (len(column.values) - 1) / 2, len(column.values) - 1
         for place, name in enumerate(value_names(column)):  # the later a value, the more often it is treated
             values[name] = apart * (place - middle) / math.sqrt(last * (last + 2) / 12)
-    return values | {"intercept": math.log(t / c) * length}
+    numbers = (column for column in covariates_named(covariates, schema) if isinstance(column, Real))
+    middle = sum(values[column.name] * expectations.covariate_middle(column) for column in numbers)
+    return values | {"intercept": math.log(t / c) * length - middle}

@@ -58,7 +58,7 @@ _OUTCOME = ""
 def expected_sums(query: Query, expectations: Expectations, coordinates: Iterable[Coordinate]) -> dict[str, float]:
     """Return the expected answer to a query that adds up units, in the schema's units."""
     parts = {part.name: getattr(expectations, part.name) for part in fields(Expectations)}
-    sums = _sums(query, Expectations(**parts | {"n": SIZE}))  # type: ignore[arg-type] (queries are frozen)
+    sums = _sums(query, Expectations(**parts | {"n": SIZE}))  # type: ignore[arg-type]
     return {at.name: sums[at.name] * at.tick * expectations.n / SIZE for at in coordinates}
 
 
@@ -267,9 +267,10 @@ def _covariate(column: Column, scores: Array, expectations: Expectations, roles:
     if repeated:
         mean = min(max((expectations.mean - column.low) / width, 0.0), 1.0)
         return _ticks(_spread(scores, mean, expectations.sd / width))
+    middle, spread = expectations.covariate_middle(column), expectations.covariate_spread(column)
     if column.name in dict(roles.measures):
-        return _ticks(_spread(scores, 0.5, expectations.covariate_sd / 2))
-    return _ticks((1 + np.clip(expectations.covariate_spread(column) * scores, -1, 1)) / 2)
+        return _ticks(_spread(scores, (1 + middle) / 2, spread / 2))
+    return _ticks((1 + np.clip(middle + spread * scores, -1, 1)) / 2)
 
 
 def _is_yes(scores: Array, share: float) -> Array:

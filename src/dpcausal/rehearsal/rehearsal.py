@@ -36,6 +36,8 @@ class Rehearsal(Expectations):
             due to covariates that differ between arms by twice as much: 0.76 with a confounding of 0.3.
         correlation: The expected correlation of two measurements of a unit: of the outcome before and after, or of the
             two columns of a metric.
+        typical: Between which two values about 90 % of units are, by the names of numbers. It is for columns that do
+            not declare it, such as those of metrics; otherwise these lie around the middle of their bounds.
         rule: How the budget will add up prices. Under `zcdp` estimators with a delta always use Gaussian noise, which
             costs less there; otherwise they use the smaller noise.
         parts: Of how many parts the noise will be the sum: for a secure sum, how many sites will answer over how many
@@ -92,6 +94,7 @@ class Rehearsal(Expectations):
         return replace(
             self,
             schema=self.schema.narrowed(low, high),
+            typical={name: each for name, each in dict(self.typical).items() if name != self.schema.outcome.name},
             outcome_mean=mean,
             outcome_sd=min(self.sd, (high - low) / 2, ((mean - low) * (high - mean)) ** 0.5),
         )
