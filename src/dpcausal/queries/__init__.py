@@ -29,6 +29,7 @@ from dpcausal.queries.basis import Spline as Spline
 from dpcausal.queries.block_effects import BlockEffects as BlockEffects
 from dpcausal.queries.cell_moments import CellMoments as CellMoments
 from dpcausal.queries.change_moments import ChangeMoments as ChangeMoments
+from dpcausal.queries.covariate_counts import CovariateCounts as CovariateCounts
 from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMoments
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
 from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
@@ -62,6 +63,7 @@ from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
 from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
 from dpcausal.queries.weighted_counts import WeightedCounts as WeightedCounts
 from dpcausal.schema import Schema
+from dpcausal.treatment import Treatment
 
 QUERIES: dict[str, type[Query]] = {
     query.name: query
@@ -101,6 +103,7 @@ QUERIES: dict[str, type[Query]] = {
         ScoreCounts,
         CovariateSums,
         WeightedCovariates,
+        CovariateCounts,
     )
 }
 """Every query there is, by name. What else must be known of each is derived from it."""
@@ -112,12 +115,15 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
     That includes the version of the data, so that an answer stored for one version is never given for another. Which of
     a unit's records is used may depend on any declared column, so with a unit all of them count, and every arm. A look
     of a prepaid schedule is answered once, from the version on which it is asked first, so no version is part of it.
-    Who is in the comparison depends on every required column.
+    Who is in the comparison depends on every required column; a query that does not read the treatment counts all
+    units.
     """
     schema = seen_by(query, schema)
-    columns, required = query.reads(schema), schema.required_columns
+    columns = query.reads(schema)
     if schema.unit:
         columns = (*schema.columns, *([schema.treatment.every_arm] if schema.treatment.outside else []))
+    compares = any(isinstance(column, Treatment) for column in columns)
+    required = schema.required_columns if compares else ()
     return {
         "query": to_dict(query),
         "guarantee": guarantee.to_dict(),
@@ -129,8 +135,12 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
 
 
 def seen_by(query: Query, schema: Schema) -> Schema:
-    """Return a schema as a query sees it: units that lack what the query requires are outside the comparison."""
-    return schema.requiring(query.required)
+    """Return a schema as a query sees it.
+
+    Units that lack what the query requires are outside the comparison, and numbers of which it tells who has none have
+    an indicator.
+    """
+    return schema.requiring(query.required).indicating(query.indicated)
 
 
 def is_summable(query: Query) -> bool:

@@ -103,6 +103,11 @@ class Query(Protocol):
         return ()
 
     @property
+    def indicated(self) -> tuple[str, ...]:
+        """The numbers of which the answer tells who has none."""
+        return ()
+
+    @property
     def vault_learner(self) -> str | None:
         """The name of the learner that the vault runs for the answer; None where it runs none."""
         return None

@@ -1,0 +1,94 @@
+"""Numbers of units in many bins between the declared bounds of covariates, and without a value: where values are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import ClassVar, Self
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import covariates_named, name_tuple
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+
+COARSE, FINE = 32, 1_024
+"""How many bins of equal width there are between the bounds, at each of two levels."""
+
+EACH = COARSE + FINE + 1
+"""How many numbers there are of each covariate: coarse bins, fine bins, and units without a value."""
+
+_MOST_COVARIATES = 100
+
+
+@dataclass(frozen=True)
+class CovariateCounts(Query):
+    """How many units have a value of each covariate in each of 32 coarse and 1,024 fine bins, and how many have none.
+
+    Bins have equal width between the declared bounds; an edge belongs to the bin above it. A unit without a value is in
+    no bin, also where the covariate declares what counts in its place. All units count, whatever their arm or outcome.
+    One unit leaves a bin of each level and joins another, however many there are: docs/proofs/covariate_counts.md.
+
+    Attributes:
+        covariates: The covariates; all of them numbers.
+    """
+
+    name: ClassVar[str] = "covariate_counts"
+    adds_up: ClassVar[bool] = True
+
+    covariates: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+
+    @property
+    def indicated(self) -> tuple[str, ...]:
+        """The numbers of which the answer tells who has none."""
+        return tuple(self.covariates)
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The name of each count, covariate after covariate: coarse bins, fine bins, and those without a value."""
+        levels = [f"coarse {place}" for place in range(COARSE)] + [f"fine {place}" for place in range(FINE)]
+        return tuple(f"{name}: {each}" for name in self.covariates for each in (*levels, "missing"))
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return the answer's coordinates and how far one unit can move them."""
+        self._columns(schema)
+        one, most = Fraction(1), Fraction(4 * len(self.covariates))
+        coordinates = tuple(Coordinate(name, 1.0, one) for name in self.counts)
+        return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on: neither the treatment nor the outcome."""
+        return self._columns(schema)
+
+    def _columns(self, schema: Schema) -> tuple[Real, ...]:
+        columns = covariates_named(self.covariates, schema)
+        numbers = tuple(column for column in columns if isinstance(column, Real))
+        if len(numbers) < len(columns) or len(numbers) > _MOST_COVARIATES:
+            raise QueryError(
+                expected=f"1 to {_MOST_COVARIATES} covariates that are numbers",
+                got=", ".join(self.covariates),
+                hint="values of other covariates are declared one by one and need no bins.",
+            )
+        return numbers
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise: values are normal around the middle, and none is missing."""
+        spread = NormalDist(0.0, expectations.covariate_sd)
+        inner = [spread.cdf(2 * place / FINE - 1) for place in range(1, FINE)]
+        shares = [high - low for low, high in zip([0.0, *inner], [*inner, 1.0], strict=True)]
+        wide = FINE // COARSE
+        coarse = [sum(shares[start : start + wide]) for start in range(0, FINE, wide)]
+        each = [expectations.n * share for share in (*coarse, *shares, 0.0)]
+        return dict(zip(self.counts, each * len(self.covariates), strict=True))
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        numbers = tuple(column.name for column in schema.covariates if isinstance(column, Real))
+        return tuple(cls(names) for names in dict.fromkeys((numbers[:1], numbers)) if names)
