@@ -10,11 +10,10 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Column
-from dpcausal.effect import printed_texts
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.other_names import OtherNames
-from dpcausal.plain_text import check_plain_text
+from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import codes_of
 from dpcausal.queries.query import GRID

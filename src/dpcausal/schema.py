@@ -283,22 +283,6 @@ class Schema:
         found = [column.name for column in self.covariates if column.name in names and self._can_be_missing(column)]
         return self if set(found) <= set(self.required) else replace(self, required=(*self.required, *found))
 
-    def indicating(self, names: Collection[str]) -> Self:
-        """Return the schema with an indicator for each of these numbers that can be missing: no total over records.
-
-        Example:
-            >>> schema = Schema(treatment=Treatment("arm"), outcome=Binary("died"), covariates=[Real("age", 20, 60)])
-            >>> [column.name for column in schema.indicating(["age"]).covariates]
-            ['age', 'age is missing']
-        """
-        never = self.unit.added if self.unit else ()
-        found = {
-            column.name: replace(column, indicator=True)
-            for column in self.covariates
-            if isinstance(column, Real) and column.name in names and column.name not in never and not column.indicator
-        }
-        return replace(self, covariates=[found.get(each.name, each) for each in self.covariates]) if found else self
-
     @property
     def units_may_be_outside(self) -> bool:
         """Whether a unit can be in neither of the two arms that are compared."""

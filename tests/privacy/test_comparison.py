@@ -98,7 +98,7 @@ def test_undercharged_number_of_units_is_caught(name: str, monkeypatch: pytest.M
 # Units without an outcome.
 
 
-@pytest.mark.parametrize("name", LEAVING)
+@pytest.mark.parametrize("name", [name for name in LEAVING if not name.startswith("covariate_counts")])
 def test_unit_without_an_outcome_counts_as_one_in_no_arm(name: str) -> None:
     for claim in LEAVING[name]:
         catalogue = catalogue_of(claim.schema)

@@ -104,7 +104,7 @@ def extremes(schema: dpc.Schema) -> Iterator[Query]:
 
 
 def asked(schema: dpc.Schema, queries: Iterable[Query]) -> list[Asked]:
-    """Return all that queries ask an engine to add up."""
+    """Return all that queries ask an engine to add up, of a schema with an indicator for each of its numbers."""
     recorder = Recorder()
     for query in queries:
         exact_answer(query, schema, recorder, Guarantee(epsilon=1.0, delta=1e-6, protects=schema.protects))
@@ -217,9 +217,9 @@ THREE_ARMS = dpc.Schema(
     dpc.Real("spend", 0, 100),
     [
         dpc.Binary("bought"),
-        dpc.Real("age", 18, 90),
+        dpc.Real("age", 18, 90, indicator=True),  # which some queries see in any case
         dpc.Category("ward", ["a", "b", "c"]),
-        dpc.Real("before", 0, 100),
+        dpc.Real("before", 0, 100, indicator=True),
         dpc.Category("stage", [-1, 0, 1, 2], missing=0),
     ],
 )

@@ -68,7 +68,7 @@ OUTCOMES: list[dpc.Real | dpc.Binary] = [
     dpc.Real("m", 1e17, 1e17 + 64),
 ]
 COVARIATES: list[list[dpc.Real | dpc.Binary | dpc.Category]] = [
-    [dpc.Binary("a"), dpc.Real("z", -1, 1e9), dpc.Category("k", ["u", "v", "w"])],
+    [dpc.Binary("a"), dpc.Real("z", -1, 1e9, indicator=True), dpc.Category("k", ["u", "v", "w"])],
     [dpc.Real("a", 18, 90, indicator=True), dpc.Binary("z"), dpc.Category("k", [-1, 0, 1, 2])],
 ]
 TREATMENTS = [dpc.Treatment("t"), dpc.Treatment("t", arms=(1, 2, 3), compare=3)]
@@ -105,9 +105,11 @@ def test_coerced_columns_have_the_ranges_that_proofs_rest_on(dialect: str) -> No
     expected = {"outcome": (-GRID, GRID), "treatment": (0, 2), "arm": (0, 3), "covariate_0": (0, 1)}
     expected |= {
         "covariate_1": (-GRID, GRID),
-        "covariate_2": (0, 2),
-        "covariate_3": (-GRID, GRID),
-        "covariate_4": (0, 3),
+        "covariate_2": (0, 1),
+        "covariate_3": (0, 2),
+        "covariate_4": (-GRID, GRID),
+        "covariate_5": (0, 1),
+        "covariate_6": (0, 3),
     }
     (text,) = Texts(THREE_ARMS, TYPES).of_sums(Asked({}, list(expected), whole=True), dialect)[:1]
     read = sqlglot.parse_one(text, dialect={"spark": "databricks"}.get(dialect, dialect)).args["from_"].this.unnest()

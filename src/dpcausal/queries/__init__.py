@@ -38,6 +38,7 @@ from dpcausal.queries.cuts import Cut as Cut
 from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
 from dpcausal.queries.effect_weights import EffectWeights as EffectWeights
 from dpcausal.queries.event_counts import EventCounts as EventCounts
+from dpcausal.queries.features import with_indicators
 from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffects
 from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentMoments
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
@@ -140,7 +141,7 @@ def seen_by(query: Query, schema: Schema) -> Schema:
     Units that lack what the query requires are outside the comparison, and numbers of which it tells who has none have
     an indicator.
     """
-    return schema.requiring(query.required).indicating(query.indicated)
+    return with_indicators(schema.requiring(query.required), query.indicated)
 
 
 def is_summable(query: Query) -> bool:

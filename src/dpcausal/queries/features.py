@@ -1,7 +1,8 @@
 """Features that covariates become, and propensity scores that are linear in them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from dpcausal.columns import Column
@@ -88,6 +89,24 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
             'list or in a text such as "age + sex"; treatment and outcome are in the schema.',
         )
     return tuple(known[name] for name in covariates)
+
+
+def with_indicators(schema: Schema, names: Collection[str]) -> Schema:
+    """Return a schema with an indicator for each of these numbers that can be missing: no total over records.
+
+    Example:
+        >>> from dpcausal import Binary, Treatment
+        >>> schema = Schema(treatment=Treatment("arm"), outcome=Binary("died"), covariates=[Real("age", 20, 60)])
+        >>> [column.name for column in with_indicators(schema, ["age"]).covariates]
+        ['age', 'age is missing']
+    """
+    never = schema.unit.added if schema.unit else ()
+    found = {
+        column.name: replace(column, indicator=True)
+        for column in schema.covariates
+        if isinstance(column, Real) and column.name in names and column.name not in never and not column.indicator
+    }
+    return replace(schema, covariates=[found.get(each.name, each) for each in schema.covariates]) if found else schema
 
 
 def score_columns(covariates: Sequence[str], schema: Schema) -> tuple[TableColumn, ...]:

@@ -16,6 +16,7 @@ from dpcausal.columns import Category, Indicator
 from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, Query, seen_by
+from dpcausal.queries.features import with_indicators
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.testing.coercion import Coerced, coerced_units
@@ -92,7 +93,11 @@ class ReferenceEngine:
 
 
 def asked_by_answers(schema: Schema) -> list[Ask]:
-    """Return what the answers to all examples of all queries ask an engine to add up, whatever the table is."""
+    """Return what the answers to all examples of all queries ask an engine to add up, whatever the table is.
+
+    Columns are numbered as in `indicated(schema)`: some queries see indicators that a schema does not declare.
+    """
+    schema = indicated(schema)
     engine, asks = ReferenceEngine([], schema), []
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, protects=schema.protects)
     for kind in QUERIES.values():
@@ -107,6 +112,11 @@ def asked_by_answers(schema: Schema) -> list[Ask]:
                 ANSWERS[kind](AnswerContext(query, seen, engine, guarantee, sampler=None))  # type: ignore[arg-type]
             asks += [Ask(query, *each) for each in engine.asked]
     return asks
+
+
+def indicated(schema: Schema) -> Schema:
+    """Return a schema with an indicator for every number that can be missing."""
+    return with_indicators(schema, [column.name for column in schema.covariates])
 
 
 @dataclass
@@ -142,6 +152,7 @@ def compare(open_engine: OpenEngine, case: Case, asked: int = 5) -> Comparison:
         case: The schema and the table.
         asked: How many sums to ask for once more with the cells that answers have; other cases ask for others.
     """
+    case = replace(case, schema=indicated(case.schema))
     asks = asked_by_answers(case.schema)
     table, schema = _numbered(case)
     units = coerced_units(table, schema)

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import GRID, CovariateSums, Query, ScoreCounts, Sensitivity, StratumCounts, WeightedCovariates
-from dpcausal.vault.answers import covariate_sums
+from dpcausal.queries import (
+    GRID,
+    CovariateCounts,
+    CovariateSums,
+    Query,
+    ScoreCounts,
+    Sensitivity,
+    StratumCounts,
+    WeightedCovariates,
+)
+from dpcausal.queries.covariate_counts import COARSE, EACH
+from dpcausal.vault.answers import covariate_counts, covariate_sums
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
@@ -61,6 +71,26 @@ def own_spread(patch: pytest.MonkeyPatch) -> None:
 
     whole = covariate_sums.parts
     patch.setattr(covariate_sums, "parts", parts)
+
+
+@mutant("counts of covariates charged for one level of bins", sensitivity_of(CovariateCounts, covariates=("age",)))
+def one_level(patch: pytest.MonkeyPatch) -> None:
+    _bounded_by(patch, CovariateCounts, lambda _, bound: bound / 2)
+
+
+@mutant("coarse bins of a covariate that overlap", sensitivity_of(CovariateCounts, covariates=("age",)))
+def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[CovariateCounts]) -> Answer:
+        counts = covariate_counts.answer(context).ticks
+        names = list(counts)
+        twice = {
+            names[start + place]: counts[names[start + place]] + counts[names[start + place - 1]]
+            for start in range(0, len(names), EACH)
+            for place in range(1, COARSE)
+        }
+        return Answer({**counts, **twice})
+
+    answer_by(patch, CovariateCounts, answer)
 
 
 @mutant("covariates weighted without a clip", sensitivity_of(WeightedCovariates, covariates=ALL))

@@ -137,7 +137,10 @@ def _doubts(report: ReportInputs, study: Study) -> str:
     if report.effect.left_in:
         left = report.scale.size(report.effect.left_in)
         texts.append(
-            say(" By the plan, about {size} of confounding stays in; the interval does not include it.", size=left)
+            say(
+                " Confounding of up to {size} in either direction may be left in; the interval allows for it.",
+                size=left,
+            )
         )
     return "".join(texts)
 
