@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dpcausal.columns import Column
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
-from dpcausal.scale import REACH
+from dpcausal.scale import REACH, Scale
 from dpcausal.schema import Schema
 
 
@@ -70,8 +70,9 @@ class Expectations:
 
     def standardised(self, column: Real, value: float) -> float:
         """Return how many expected standard deviations a value of a number is above the expected median."""
-        if column.scale is not None:
-            return column.scale.score_at(value) * REACH
+        scale = Scale.of_typical(column) if column.scale is None and column.typical else column.scale
+        if scale is not None:
+            return scale.score_at(value) * REACH
         return (value - (column.low + column.high) / 2) / ((column.high - column.low) / 2 * self.covariate_sd)
 
     @property
