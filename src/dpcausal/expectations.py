@@ -8,7 +8,7 @@ from statistics import NormalDist
 from dpcausal.columns import Column
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
-from dpcausal.scale import REACH, TYPICAL
+from dpcausal.scale import REACH, TYPICAL, Scale
 from dpcausal.schema import Schema
 
 _MOST_EXPLAINED = 0.9
@@ -101,8 +101,11 @@ class Expectations:
 
     def standardised(self, column: Real, value: float) -> float:
         """Return how many expected standard deviations a value of a number is above the expected median."""
-        if column.scale is not None:
-            return column.scale.score_at(value) * REACH
+        scale = column.scale
+        if scale is None and column.typical and column.name not in dict(self.typical):
+            scale = Scale.of_typical(column)
+        if scale is not None:
+            return scale.score_at(value) * REACH
         place = (2 * value - column.low - column.high) / (column.high - column.low)
         return (place - self.covariate_middle(column)) / self.covariate_spread(column)
 

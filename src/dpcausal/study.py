@@ -195,10 +195,8 @@ class Study:
     @property
     def advice_for_sites(self) -> str:
         """What to change where the estimator would choose another estimand at each site; empty where it does not."""
-        if isinstance(self.estimator, Winsorised):
-            return "declare narrower public bounds of the outcome in the schema, and use the estimator itself."
-        if isinstance(self.estimator, Stratification) and self.estimator.cap is None:
-            return "give the estimator a cap: the odds of the larger arm where arms differ most, and 2 to 4 more."
+        if isinstance(self.estimator, Stratification):
+            return self.estimator.advice_for_sites(self.schema)
         return str(getattr(self.estimator, "advice_for_sites", ""))
 
     @property

@@ -214,7 +214,6 @@ def test_one_stratum_in_balance_is_a_difference_in_means(confounded: pa.Table) -
         ([], 3),
         (["nowhere"], 3),
         (["score"], 3),
-        (["age"], 3),
         ([dpc.Cut("age", [60, 40])], 3),
         ([dpc.Cut("age", [10])], 3),
         ([dpc.Cut("ward", [1])], 3),

@@ -1,15 +1,10 @@
 """Strata proposed from public facts."""
 
-import itertools
-import math
 from collections.abc import Sequence
-
-import pytest
 
 import dpcausal as dpc
 from dpcausal.columns import Column
 from dpcausal.planning.strata import propose_strata
-from dpcausal.queries.cuts import bins, cuts_of
 
 COVARIATES: list[Column] = [
     dpc.Real("age", 30, 100),
@@ -24,19 +19,13 @@ def schema_of(covariates: Sequence[Column]) -> dpc.Schema:
     return dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("score", 0, 100), covariates=covariates)
 
 
-@pytest.mark.parametrize("n", [1_000, 5_000, 20_000, 1_000_000])
-@pytest.mark.parametrize("share", [0.5, 0.13])
-def test_strata_are_as_many_as_units_allow(n: int, share: float) -> None:
-    schema = schema_of(COVARIATES)
-    cuts = cuts_of(propose_strata(schema, n, NAMES, treated_share=share))
-    assert [cut.name for cut in cuts] == NAMES
-    assert math.prod(bins(cuts, schema)) <= n * 4 * share * (1 - share) / 3
-    for cut, column in zip(cuts[:2], COVARIATES[:2], strict=True):
-        assert isinstance(column, dpc.Real)
-        edges = [column.low, *cut.edges, column.high]
-        assert [high - low for low, high in itertools.pairwise(edges)] == pytest.approx(
-            [(column.high - column.low) / (len(edges) - 1)] * (len(edges) - 1)
-        )
+def test_all_covariates_are_strata_or_none_is() -> None:
+    """Three numbers and six strata of listed values: four bins of each number need eight units to a stratum."""
+    schema = schema_of([*COVARIATES, dpc.Real("dose", 0, 1)])
+    names, least = [*NAMES, "dose"], 8 * 6 * 4**3
+    assert propose_strata(schema, least, names) == tuple(names)
+    assert propose_strata(schema, least - 1, names) == ()
+    assert propose_strata(schema, least, names, treated_share=0.4) == ()
 
 
 def test_most_units_are_expected_in_strata_with_both_arms() -> None:

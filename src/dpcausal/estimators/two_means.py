@@ -1,5 +1,6 @@
 """Means of two arms with their joint error, from totals, deficits and sizes."""
 
+from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Release
 from dpcausal.source import Source, units_compared
@@ -12,6 +13,18 @@ def arm_sizes_of(release: Release, source: Source) -> tuple[float, float]:
     units = units_compared(source, release)
     treated = min(max(release.value("size_1"), 1.0), units - 1.0)
     return units - treated, treated
+
+
+def difference_noise(release: Release, sizes: tuple[float, float], means: list[float]) -> tuple[NoiseTerm, ...]:
+    """Return the noise in the difference of both means, which are measured from where totals are."""
+    noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]
+    return (
+        *noise,
+        *(
+            release.noise_term(name, abs(treated - control))
+            for name, (control, treated) in size_slopes(release, sizes, means).items()
+        ),
+    )
 
 
 def size_slopes(release: Release, sizes: tuple[float, float], means: list[float]) -> dict[str, tuple[float, float]]:

@@ -26,7 +26,7 @@ from dpcausal.estimators.average import (
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.left_in import LeavingIn, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import coarse_strata, propose_strata
+from dpcausal.planning.strata import propose_strata
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
@@ -83,6 +83,7 @@ class Candidate:
         delta: The delta to use: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
         assumes: The shape that it assumes, in words.
         whole: Whether it adjusts for every confounder without a model.
+        left_out: The confounders that it does not adjust for.
         not_ranked: Why it is listed apart; empty for those that are ranked.
     """
 
@@ -96,6 +97,7 @@ class Candidate:
     assumes: str
     whole: bool = False
     not_ranked: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def interval(self) -> bool:
@@ -203,7 +205,8 @@ def rank_estimators(
         covariates: The confounders, the most important first; all covariates by default, and none for a trial:
             `covariates=[]`. List them where the schema declares columns that are none: clusters, periods, the treatment
             received, a second factor, an event.
-        by: Strata to rank, as for `Stratification`; by default they follow from public ranges and the number of units.
+        by: Strata to rank, as for `Stratification`; by default all confounders, where there are units enough to cut
+            every number at quantiles into four bins or more.
         shape: `linear` where outcomes are known to be linear in covariates and treatment to follow a logistic
             regression on them; `unknown` by default.
 
@@ -247,12 +250,16 @@ def rank_alone(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee)
     return Ranking((candidate,), (), 0, "unknown", guarantee, rehearsal, rehearsal.caveats)
 
 
-def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
-    """Return what candidates are sorted by: their error, or their noise where no interval is expected."""
+def _order(candidate: Candidate, shape: Shape) -> tuple[bool, float, float]:
+    """Return what candidates are sorted by: their width, or their noise where no interval is expected.
+
+    One that leaves confounders out comes after all that adjust for every one.
+    """
     factor = _PREFERENCE if shape == "unknown" and not candidate.whole else 1.0
     if isinstance(candidate.estimator, Winsorised):
         factor *= _TAIL_PREFERENCE
-    return candidate.half_width * factor, math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
+    noise = math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
+    return bool(candidate.left_out), candidate.half_width * factor, noise
 
 
 @dataclass(frozen=True)
@@ -269,7 +276,9 @@ class _Scenario:
             return ("no confounders: arms are comparable, as in a randomised trial",)
         found = ["each confounder has an equal part in the confounding"]
         if any(isinstance(each.estimator, Stratification) and each.bias for each in ranked):
-            found.append("numbers in bins are normal around the middle of their range; confounding within bins stays")
+            found.append(
+                "numbers with given edges are normal around the middle of their range; confounding within stays"
+            )
         if shape == "unknown":
             found.append("nothing is known about shapes: models come first only where they are twice as precise")
         return tuple(found)
@@ -288,6 +297,7 @@ class _Scenario:
         bias: float = 0.0,
         whole: bool = False,
         not_ranked: str = "",
+        left_out: tuple[str, ...] = (),
     ) -> Candidate:
         """Return a candidate whose interval allows for this bias."""
         effect, delta = self._narrowest(LeavingIn(estimator, bias))
@@ -309,6 +319,7 @@ class _Scenario:
             assumes,
             whole,
             not_ranked,
+            left_out,
         )
 
     def _narrowest(self, estimator: Estimator) -> tuple[Effect, float]:
@@ -339,11 +350,7 @@ class _Scenario:
         covariates = self.confounders
         names = _listed(covariates)
         n, treated, schema = self.rehearsal.compared, self.rehearsal.treated_share, self.rehearsal.schema
-        strata = (
-            by
-            or propose_strata(schema, n, covariates, treated_share=treated)
-            or coarse_strata(schema, n, covariates, treated_share=treated)
-        )
+        strata = by or propose_strata(schema, n, covariates, treated_share=treated)
         found = [self.stratification(strata)] if strata else []
         if strata and isinstance(schema.outcome, Real):
             found.append(self.stratification(strata, winsorised=True))
@@ -373,10 +380,10 @@ class _Scenario:
         ]
 
     def stratification(self, by: Sequence[str | Cut], *, winsorised: bool = False) -> Candidate:
-        """Return strata, with the confounding within bins and that of confounders that are not cut."""
+        """Return strata, with the confounding within given edges and that of confounders that are not cut."""
         cuts = {cut.name: cut for cut in cuts_of(by)}
-        without = [name for name in self.confounders if name not in cuts]
-        of = f" and no part for {_listed(without)}" if without else ""
+        without = tuple(name for name in self.confounders if name not in cuts)
+        of = f", but not adjusted for {', '.join(without)}" if without else ""
         estimator, tail = Stratification(by=by), "; a lognormal tail" * winsorised
         return self.candidate(
             Winsorised(estimator) if winsorised else estimator,
@@ -384,6 +391,7 @@ class _Scenario:
             f"none within cells{of}{tail}",
             bias=expected_left_in(estimator, self.confounders, self.rehearsal),
             whole=not without,
+            left_out=without,
         )
 
 

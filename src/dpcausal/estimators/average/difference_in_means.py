@@ -10,7 +10,7 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.estimators.two_means import arm_sizes_of, joint_means, joint_sizes, variances
+from dpcausal.estimators.two_means import arm_sizes_of, difference_noise, joint_means, joint_sizes, variances
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
@@ -60,13 +60,6 @@ class DifferenceInMeans(BaseEstimator):
         release = source.release(query, guarantee)
         sizes = arm_sizes_of(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
-        noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]
-        if source.arm_sizes is None:
-            # The change in the difference with one more unit in the treated arm and one fewer in the control arm.
-            leverage = abs(means[1] / sizes[1] + means[0] / sizes[0])
-            noise.append(release.noise_term("size_1", leverage))
-        if "compared" in release.names:  # and one more unit in the control arm
-            noise.append(release.noise_term("compared", abs(means[0] / sizes[0])))
         bounds = source.schema.outcome_bounds
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
@@ -75,7 +68,7 @@ class DifferenceInMeans(BaseEstimator):
             outcome=source.schema.outcome.name,
             estimate=means[1] - means[0],
             sampling_sd=_sampling_sd(release, source, sizes, means) if self.with_interval else None,
-            noise=tuple(noise),
+            noise=difference_noise(release, sizes, means),
             n=source.n,
             method=f"difference in means, {'noisy' if source.arm_sizes is None else 'public'} arm sizes",
             guarantee=guarantee,

@@ -8,13 +8,23 @@ from typing import ClassVar
 from dpcausal.calibration import calibrate
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.covariate_scales import with_scales
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in, warned
+from dpcausal.estimators.quantile_strata import (
+    Difference,
+    LeftWithin,
+    QuantileStrata,
+    bins_for,
+    numbers_without_edges,
+)
+from dpcausal.estimators.two_means import arm_sizes_of, difference_noise
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.release import Receipt, Release
+from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for, units_compared
 
 _MIN_SHARE = 0.1
@@ -28,8 +38,11 @@ MAX_MEANS = 0.5
 """The largest number of means, one for each arm of a stratum with units, over the number of units: half of the degrees
 of freedom stay."""
 
-_CAP_SHARE = 0.03
-"""The share of the guarantee that the arms' sizes get, where they decide the cap."""
+_ARMS_SHARE, _MOST_FOR_ARMS = 0.03, 0.2
+"""The least and the largest share of the guarantee that sizes and means of the arms get, where they are asked."""
+
+_NOISE_OF_ARMS = 0.3
+"""The noise in the difference between both arms' means, over that in the effect within strata of usual caps."""
 
 _FEW, _MANY = 2, 4
 """By how much the cap exceeds the odds of the larger arm: where noise would be as large as the sampling error, and
@@ -37,7 +50,7 @@ where it is smaller."""
 
 _NOISE_OVER_SAMPLING = 0.5
 """Up to this ratio of noise to sampling error the larger cap is chosen. For this rule only, the outcome's standard
-deviation within strata is a fifth of its range."""
+deviation within strata is a tenth of its range."""
 
 _LARGEST_CAP = 100
 
@@ -57,17 +70,24 @@ class Stratification(BaseEstimator):
         finely. No shape of the outcome or of the propensity is assumed. The interval is conditional on the strata in
         the table, and assumes one variance of the outcome in all of them.
 
+        A number without edges is cut at quantiles. Some confounding stays within its bins: of all that strata removed,
+        the share of a normal number's variance within bins, if each covariate has an equal part. The estimate is
+        corrected by that. The interval allows for an error of half of what it would be if numbers had all confounding.
+
     Privacy:
-        One query, and a small one of the arms' sizes where these are private and no cap is given. Noise is Laplace with
-        delta 0; with a positive delta it is Gaussian where that is smaller. It is the same for two strata and for ten
-        thousand, in proportion to 1 + K and to the distance of the outcome's bounds. Strata must be public: listed
-        values or public edges.
+        One query of strata. Noise is Laplace with delta 0; with a positive delta it is Gaussian where that is smaller.
+        It is the same for two strata and for ten thousand, in proportion to 1 + K and to the distance of the outcome's
+        bounds. Strata must be public: listed values, given edges, or quantiles that were released. Quantiles come from
+        counts of all numbers of the schema, for 10 % of epsilon, once for a data set. A small query of the arms' sizes
+        and means comes first where a number is cut at quantiles, or sizes are private and no cap is given.
 
     Attributes:
-        by: The covariates that define strata: names of listed ones, and `Cut`s of real ones.
-            `dpcausal.planning.strata.propose_strata` proposes them.
+        by: The covariates that define strata, by name, or a number with given edges as a `Cut`.
         cap: K. A larger cap trims less and needs more noise. By default it follows the odds of the larger arm, of
-            public arms, or of the arms' sizes as released for 3 % of epsilon. To pool over sites, give the same to all.
+            public arms, or of the arms' sizes as released for 3 % of epsilon or more. To pool over sites, give the same
+            to all.
+        bins: Into how many bins each number without edges is cut. By default as many as leave eight units to a stratum,
+            at most 40.
 
     Reference:
         Subclassification on discrete covariates. The ratio cap, which bounds the influence of one unit, replaces the
@@ -80,83 +100,144 @@ class Stratification(BaseEstimator):
         ...     outcome=Real("score", 0, 100),
         ...     covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90)],
         ... )
-        >>> plan = Stratification(by=["ward", Cut("age", [40, 65])]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
-        >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.76, 0.3)
+        >>> for by in (["ward", "age"], ["ward", Cut("age", [40, 65])]):
+        ...     plan = Stratification(by=by).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        ...     print(round(plan.sampling_sd, 2), round(plan.privacy_sd, 2))
+        0.69 0.34
+        0.76 0.3
     """
 
     also_called: ClassVar[str] = "strat subclassification stratified blocking cmh mantel_haenszel"
 
     by: Sequence[str | Cut]
     cap: int | None = None
+    bins: int | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta, of which delta is used only where noise is smaller."""
-        cuts = cuts_of(self.by)
         allowed = guarantee_for(source, epsilon, delta)
-        query, second, asked = self._query(cuts, source, allowed)
+        strata, arms, rest, asked, notes = self._strata(source, allowed)
+        query, second = self._query(strata.cuts, source, rest, arms)
         release = source.release(query, second)
-        strata = release.sites * math.prod(bins(cuts, source.schema))  # each site has strata of its own
+        count = release.sites * math.prod(bins(strata.cuts, source.schema))  # each site has strata of its own
         units = units_compared(source, release)
         size = min(max(release.value("size"), units * _MIN_SHARE), units)
-        estimate = release.value("effect") / size
+        within = release.value("effect") / size
+        left = LeftWithin.of(strata, arms.difference, within, source)
         means = min(max(release.value("means"), 2.0), units * MAX_MEANS)
         variance = variance_within(release, units, means)
         effect = Effect(
             estimand=_estimand(size / units, query.cap),
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
-            estimate=estimate,
+            estimate=within - left.confounding,
             sampling_sd=_sampling_sd(release, source, size, variance.value, query.cap),
             noise=(
-                release.noise_term("effect", 1 / size),
-                release.noise_term("size", abs(estimate) / size),
+                release.noise_term("effect", (1 + left.ratio) / size),
+                release.noise_term("size", (1 + left.ratio) * abs(within) / size),
+                *left.noise,
             ),
             n=source.n,
-            method=f"stratification by {', '.join(map(str, cuts))}; {strata:,} strata, cap {query.cap}",
+            method=f"stratification by {', '.join(map(str, strata.cuts))}; {count:,} strata, cap {query.cap}",
             guarantee=allowed if second.delta else guarantee_for(source, epsilon, 0.0),
-            assumptions=(*within_strata(cuts), *source.schema.data_handling),
+            assumptions=(*within_strata(strata.cuts), *left.assumptions, *source.schema.data_handling),
             receipts=(*asked, release.receipt),
-            notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.caveats),
-            no_interval=_refusal(release.value("size"), units, release.value("means")),
-        )
+            notes=(
+                f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)",
+                *left.notes,
+                *notes,
+                *source.caveats,
+            ),
+            no_interval=_hidden(strata.hidden) or _refusal(release.value("size"), units, release.value("means")),
+        ).with_left_in(left.bound)
         return warned(effect, source.schema, Signs(variance=variance, compared=compared_in(release)))
 
-    def _query(
-        self, cuts: Sequence[Cut], source: Source, allowed: Guarantee
-    ) -> tuple[StratumContrasts, Guarantee, tuple[Receipt, ...]]:
-        """Return the query, its guarantee, and what was paid to choose its cap."""
-        if self.cap is not None:
-            query = StratumContrasts(cuts, self.cap)
-            return query, narrower(query, source, allowed, "effect"), ()
-        receipts: tuple[Receipt, ...] = ()
-        if source.arm_sizes is not None:
-            units = float(max(sum(source.arm_sizes), 2))
-            rarer = min(source.arm_sizes) / units
-        else:
-            first, allowed = allowed.split(_CAP_SHARE, pure_first=True)
+    def advice_for_sites(self, schema: Schema) -> str:
+        """Return what to change where it would choose strata or a cap at each site; empty where it does not."""
+        if self.cap is None:
+            return "give the estimator a cap: the odds of the larger arm where arms differ most, and 2 to 4 more."
+        if numbers := numbers_without_edges(cuts_of(self.by), schema, self.bins):
+            return f"give public edges, so that strata are the same everywhere: Cut({numbers[0]!r}, [...])."
+        return ""
+
+    def _strata(
+        self, source: Source, allowed: Guarantee
+    ) -> tuple[QuantileStrata, "_Arms", Guarantee, tuple[Receipt, ...], tuple[str, ...]]:
+        """Return strata with edges and the arms' sizes; the guarantee that is left, what was asked, and notes."""
+        cuts = cuts_of(self.by)
+        numbers = numbers_without_edges(cuts, source.schema, self.bins)
+        if not numbers and (self.cap is not None or source.arm_sizes is not None):
+            return QuantileStrata(cuts), _Arms.public(source), allowed, (), ()
+        if not numbers:
+            first, rest = allowed.split(_ARMS_SHARE, pure_first=True)
             release = source.release(ArmTotals(), first)
-            units, receipts = units_compared(source, release), (release.receipt,)
-            treated = release.value("size_1") / units
-            # As much larger as noise may hide: where noise is large, the cap is that of even arms.
-            noise = math.sqrt(release.variance("size_1")) / units
-            rarer = max(min(treated, 1 - treated), noise) + noise
-        query, second = _capped(cuts, source, allowed, units, rarer)
-        return query, second, receipts
+            return QuantileStrata(cuts), _Arms.of(release, source), rest, (release.receipt,), ()
+        found = with_scales(source, numbers, allowed)
+        planned = QuantileStrata.of(
+            cuts, source.schema, found.scales, self.bins or bins_for(cuts, source.schema, source.n)
+        )
+        share = min(max((_NOISE_OF_ARMS * planned.ratio) ** (2 / 3), _ARMS_SHARE), _MOST_FOR_ARMS)
+        first, rest = found.rest.split(share, pure_first=True)
+        release = source.release(ArmTotals(), first)
+        arms = _Arms.of(release, source)
+        count = self.bins or bins_for(cuts, source.schema, arms.units, arms.rarer)
+        strata = QuantileStrata.of(cuts, source.schema, found.scales, count)
+        return strata, arms, rest, (*found.receipts, release.receipt), found.notes
+
+    def _query(
+        self, cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: "_Arms"
+    ) -> tuple[StratumContrasts, Guarantee]:
+        """Return the query and its guarantee."""
+        if self.cap is None:
+            return _capped(cuts, source, allowed, arms)
+        query = StratumContrasts(cuts, self.cap)
+        return query, narrower(query, source, allowed, "effect")
 
 
-def _capped(
-    cuts: Sequence[Cut], source: Source, allowed: Guarantee, units: float, rarer: float
-) -> tuple[StratumContrasts, Guarantee]:
+@dataclass(frozen=True)
+class _Arms:
+    """The arms without strata.
+
+    Attributes:
+        units: The number of units in both.
+        rarer: The share of the smaller arm; where it is noisy, as much larger as noise may hide.
+        difference: The difference between their mean outcomes, where it was asked.
+    """
+
+    units: float
+    rarer: float
+    difference: Difference | None = None
+
+    @classmethod
+    def public(cls, source: Source) -> "_Arms":
+        """Return arms of public sizes, or those of a given cap, which needs no sizes."""
+        sizes = source.arm_sizes or (source.n, source.n)
+        units = float(max(sum(sizes), 2))
+        return cls(units, min(sizes) / units)
+
+    @classmethod
+    def of(cls, release: Release, source: Source) -> "_Arms":
+        """Return the arms as released."""
+        sizes = arm_sizes_of(release, source)
+        means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
+        units = units_compared(source, release)
+        # Where noise is large, the cap is that of even arms.
+        hides = math.sqrt(release.variance("size_1")) / units if "size_1" in release.names else 0.0
+        rarer = max(min(sizes) / units, hides) + hides
+        difference = Difference(means[1] - means[0], difference_noise(release, sizes, means))
+        return cls(units, min(rarer, 0.5), difference)
+
+
+def _capped(cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: _Arms) -> tuple[StratumContrasts, Guarantee]:
     """Return the query with the cap for arms of these sizes, and its guarantee."""
-    rarer = min(max(rarer, 1 / _LARGEST_CAP), 0.5)
+    rarer = min(max(arms.rarer, 1 / _LARGEST_CAP), 0.5)
     odds = math.floor((1 - rarer) / rarer)
     low, high = source.schema.outcome_bounds
-    sampling = (high - low) / 5 / math.sqrt(units * rarer * (1 - rarer))
+    sampling = (high - low) / 10 / math.sqrt(arms.units * rarer * (1 - rarer))
     query = StratumContrasts(cuts, min(odds + _MANY, _LARGEST_CAP))
     second = narrower(query, source, allowed, "effect")
     noise = calibrate(query, source.schema, second)
-    scale = (noise.scales[0] or 0.0) * noise.sensitivity.coordinates[0].tick / units
+    scale = (noise.scales[0] or 0.0) * noise.sensitivity.coordinates[0].tick / arms.units
     if scale * (math.sqrt(2) if noise.family == "laplace" else 1.0) > _NOISE_OVER_SAMPLING * sampling:
         query = StratumContrasts(cuts, min(odds + _FEW, _LARGEST_CAP))
         second = narrower(query, source, allowed, "effect")
@@ -184,6 +265,13 @@ def within_strata(cuts: Sequence[Cut]) -> tuple[str, ...]:
         NO_INTERFERENCE,
         "for the interval: the outcome has one variance in all strata, and strata are as in the table",
     )
+
+
+def _hidden(names: Sequence[str]) -> str:
+    """Return why there is no interval where numbers could not be cut at quantiles; empty where all were."""
+    if not names:
+        return ""
+    return f"noise hides where values of {', '.join(names)} are; declare typical values, or give edges"
 
 
 def _refusal(size: float, units: float, means: float) -> str:

@@ -72,6 +72,10 @@ class Winsorised(BaseEstimator):
         "winsorized winsorise winsorize winsorization winsorisation top_coded top_coding trimmed_mean clipped_mean"
     )
 
+    advice_for_sites: ClassVar[str] = (
+        "declare narrower public bounds of the outcome in the schema, and use the estimator itself."
+    )
+
     estimator: Estimator = DifferenceInMeans()  # noqa: RUF009 (frozen)
     share: float = 0.08
     anchor: float | None = None
