@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import dpcausal as dpc
 from dpcausal.effect import Effect
 from dpcausal.queries import Cut
+from tests.support.slow import SLOW
 
 LEAST, MOST = 0.8, 1.25
 """Between these the plan must be of what comes."""
