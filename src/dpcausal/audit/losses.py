@@ -168,8 +168,7 @@ def claims(kinds: Sequence[type[Query]] = ()) -> dict[str, list[Claim]]:
     # Whatever the scale of a covariate, its scores have the same limits.
     for query in CovariateSums.examples(standard_schema())[-1:] if not kinds or CovariateSums in kinds else ():
         for claim in _variants(query):
-            seen = claim.schema.scaled({"age": _SCALE}, indicators=["age"])
-            grouped[_group(claim)].append(replace(claim, schema=seen))
+            grouped[_group(claim)].append(replace(claim, schema=claim.schema.scaled({"age": _SCALE})))
     return grouped
 
 

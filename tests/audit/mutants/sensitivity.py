@@ -61,6 +61,7 @@ from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
+from dpcausal.vault.ticks import as_ticks
 from tests.audit.mutants.mutant import answer_by, attack_on, mutant, sensitivity_of
 
 
@@ -87,7 +88,7 @@ def endless_scale(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("each record of a unit within the bounds, and not their total", check_totals)
 def unbounded_total(patch: pytest.MonkeyPatch) -> None:
-    bounded, added = coercion.as_ticks, coercion._added
+    bounded, added = as_ticks, coercion._added
 
     def ticks(column: dpc.Real, value: str) -> str:
         middle, ticks_to_one = profiles.grid(column)
@@ -116,7 +117,7 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("numbers as shares of the largest in the table", lambda: check_record_independence(3))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
-    ticks = coercion.as_ticks
+    ticks = as_ticks
     patch.setattr(
         coercion,
         "as_ticks",
