@@ -3,8 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from dpcausal.columns import Column
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
+from dpcausal.scale import REACH
 from dpcausal.schema import Schema
 
 
@@ -59,6 +61,18 @@ class Expectations:
         if isinstance(self.schema.outcome, Real):
             return (high - low) / math.sqrt(12)
         return math.sqrt(max(self.mean * (1 - self.mean), 0.0))
+
+    def covariate_spread(self, column: Column) -> float:
+        """Return the expected standard deviation of a covariate between -1 and 1, where one of two values is an end."""
+        if not isinstance(column, Real):
+            return 1.0
+        return self.covariate_sd if column.scale is None else 1 / REACH
+
+    def standardised(self, column: Real, value: float) -> float:
+        """Return how many expected standard deviations a value of a number is above the expected median."""
+        if column.scale is not None:
+            return column.scale.score_at(value) * REACH
+        return (value - (column.low + column.high) / 2) / ((column.high - column.low) / 2 * self.covariate_sd)
 
     @property
     def compared(self) -> int:

@@ -15,7 +15,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.queries.features import covariates_named, feature_names
-from dpcausal.queries.profiles import codes_of
+from dpcausal.queries.profiles import codes_of, shown_as
 from dpcausal.queries.query import GRID
 from dpcausal.real import Real
 from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
@@ -95,13 +95,13 @@ class PropensityScore(OtherNames):
     def coefficients(self) -> dict[str, float]:
         """The coefficients of an ordinary logistic regression, noise included.
 
-        Of a number for one unit of measurement, of two values for the second against the first, of more values for each
-        of them. The intercept is the log-odds where all of these are 0.
+        Of a number for one unit of measurement, or of score where it has a scale; of two values for the second against
+        the first; of more values for each of them. The intercept is the log-odds where all of these are 0.
         """
         found = dict(zip(self.release.names, np.array(self.release.values) / self._root, strict=True))
         for column in self._columns:
             if isinstance(column, Real):
-                half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
+                _, middle, half = shown_as(column)
                 found[column.name] /= half
                 found["intercept"] -= found[column.name] * middle
             elif len(column.values) == 2:

@@ -150,6 +150,11 @@ class Real:
             return float(self.missing)
         return self.low + (self.high - self.low) / 2 if self.scale is None else self.scale.value_at(0.0)
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The values beyond which all count alike: the bounds, or the ends of the scale."""
+        return (self.low, self.high) if self.scale is None else self.scale.reach
+
     def narrowed(self, low: float, high: float) -> "Real":
         """Return the number between other bounds; a declared value for a missing one counts as the bound if beyond."""
         missing = None if self.missing is None else min(max(self.missing, low), high)

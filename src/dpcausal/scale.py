@@ -22,7 +22,8 @@ _TYPICAL = 1.645
 """How many standard deviations from the median the central 90 % of values reach."""
 
 _LOG_KNOTS = 16
-_LEAST_GAP = 1e-100
+LEAST_GAP = 1e-100
+"""How far apart the values of two knots must be, so that no step of floating point overflows."""
 
 
 class DeclaredNumber(Protocol):
@@ -75,7 +76,7 @@ class Scale:
             2 <= len(pairs) <= MOST_KNOTS
             and all(is_number(number) for pair in pairs for number in pair)
             and all(-1 <= score <= 1 for _, score in pairs)
-            and all(a[1] < b[1] and b[0] - a[0] >= _LEAST_GAP for a, b in itertools.pairwise(pairs))
+            and all(a[1] < b[1] and b[0] - a[0] >= LEAST_GAP for a, b in itertools.pairwise(pairs))
         ):
             raise SchemaError(
                 expected=f"2 to {MOST_KNOTS} pairs of a value and a score from -1 to 1, both rising",
@@ -88,6 +89,15 @@ class Scale:
     def reach(self) -> tuple[float, float]:
         """The values of the first and the last knot; values beyond have their scores."""
         return self.knots[0][0], self.knots[-1][0]
+
+    def score_at(self, value: float) -> float:
+        """Return the score of a value."""
+        if value <= self.knots[0][0]:
+            return self.knots[0][1]
+        for (low, below), (high, above) in itertools.pairwise(self.knots):
+            if value <= high:
+                return below + (above - below) * ((value - low) / (high - low))
+        return self.knots[-1][1]
 
     def value_at(self, score: float) -> float:
         """Return the value that has a score; of the nearer end where no value has it."""

@@ -1,7 +1,7 @@
 """Sources: whatever answers queries with releases, and wrappers around them."""
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, Self, runtime_checkable
 
 from dpcausal.errors import TableError
@@ -89,6 +89,20 @@ class ScalableSource(Source, Protocol):
         ...
 
 
+def is_scalable(source: Source) -> bool:
+    """Return whether the covariates of a source can be given scales: not those of a sum over sites."""
+    return source.is_scalable if isinstance(source, WrappedSource) else isinstance(source, ScalableSource)
+
+
+def answered(source: Source, query: Query) -> tuple[Guarantee, ...]:
+    """Return the guarantees under which a source has answered a query before, the oldest first.
+
+    Under each of these it gives the stored answer again, for nothing. A source without a ledger remembers none.
+    """
+    found: Callable[[Query], tuple[Guarantee, ...]] = getattr(source, "answered", lambda _: ())
+    return found(query)
+
+
 def scaled(source: Source, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Source:
     """Return a source with covariates by their scores on public scales; see `Schema.scaled`.
 
@@ -159,6 +173,15 @@ class WrappedSource:
         return other
 
     @property
+    def is_scalable(self) -> bool:
+        """Whether covariates can be given scales."""
+        return is_scalable(self._source)
+
+    def answered(self, query: Query) -> tuple[Guarantee, ...]:
+        """Return the guarantees under which the other source has answered a query before."""
+        return answered(self._source, query)
+
+    @property
     def innermost(self) -> Source:
         """The source that answers, without any wrapper."""
         return innermost(self._source)
@@ -202,6 +225,19 @@ class AdditiveSource(WrappedSource):
     def rule(self) -> Rule:
         """How prices add up, for those who ask."""
         return "additive"
+
+    def answered(self, query: Query) -> tuple[Guarantee, ...]:  # noqa: ARG002 (as every source has it)
+        """Return no guarantees: what a site answered before does not change what it is asked."""
+        return ()
+
+
+class SummedSource(WrappedSource):
+    """A source whose answers are added up with those of other sites: all of them see covariates alike."""
+
+    @property
+    def is_scalable(self) -> bool:
+        """Whether covariates can be given scales: each site would find others."""
+        return False
 
 
 class RecordingSource(WrappedSource):

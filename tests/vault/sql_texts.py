@@ -26,6 +26,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, ChangeMoments, CutoffMoments, Query
 from dpcausal.queries.change_moments import widest_change
 from dpcausal.real import Real
+from dpcausal.scale import Scale
 from dpcausal.treatment import table_column
 from dpcausal.vault.coercion import SOURCE, Family, coerced
 from dpcausal.vault.context import KERNELS
@@ -94,7 +95,9 @@ def examples(schema: dpc.Schema) -> list[Query]:
 
 def extremes(schema: dpc.Schema) -> Iterator[Query]:
     """Yield queries whose parameters make numbers as large as they can be."""
-    column = next(each for each in schema.covariates if isinstance(each, Real))
+    column = next((each for each in schema.covariates if isinstance(each, Real) and each.scale is None), None)
+    if column is None:
+        return
     low, high = widest_change(column, schema.outcome)
     if low < low + (high - low) / 999:  # otherwise so narrow a change cannot be asked for
         yield ChangeMoments(column.name, "", low, low + (high - low) / 999)
@@ -164,6 +167,8 @@ COLUMNS: list[dpc.Real | dpc.Binary | dpc.Category] = [
     dpc.Real("cell", 0, 9, missing_codes=[-9, 3], indicator=True),
     dpc.Real("cell", 0, 9, since="2020-01-31"),
     dpc.Real("cell", 0, 9, decimal=",", strip=["kg"]),
+    dpc.Real("cell", 0, 15, scale=Scale([(0.25, -1), (1, 0), (4, 0.75)])),
+    dpc.Real("cell", -1e70, 1e70, 7, scale=Scale([(-1e70, -0.5), (0, 0), (1, 2**-21), (1 + 2**-52, 0.5)])),
     dpc.Binary("cell"),
     dpc.Binary("cell", values=("no", "yes"), missing="no"),
     dpc.Category("cell", [-1, 0, 1, 2], missing=0),

@@ -4,6 +4,7 @@ Of the warehouses PostgreSQL and ClickHouse are run in tests. A change of other 
 """
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from sqlglot import expressions as sge
 import dpcausal as dpc
 from dpcausal.errors import EngineError
 from dpcausal.queries import GRID
+from dpcausal.scale import Scale
 from dpcausal.vault.coercion import Family, coerced, column_names
 from dpcausal.vault.engines import Ticks, expressions, ranges
 from dpcausal.vault.readers.ibis_tables import query_of
@@ -60,6 +62,7 @@ def check_ranges(texts: Texts, dialect: str, sums: Sequence[str]) -> None:
                 texts.ranges(text, dialect)
 
 
+SCALE = Scale([(0.25, -1), (1, 0), (math.nextafter(1, 2), 0.25), (4, 0.75)])
 OUTCOMES: list[dpc.Real | dpc.Binary] = [
     dpc.Real("m", 0, 10),
     dpc.Binary("m"),
@@ -70,6 +73,7 @@ OUTCOMES: list[dpc.Real | dpc.Binary] = [
 COVARIATES: list[list[dpc.Real | dpc.Binary | dpc.Category]] = [
     [dpc.Binary("a"), dpc.Real("z", -1, 1e9, indicator=True), dpc.Category("k", ["u", "v", "w"])],
     [dpc.Real("a", 18, 90, indicator=True), dpc.Binary("z"), dpc.Category("k", [-1, 0, 1, 2])],
+    [dpc.Real("a", 0, 15, scale=SCALE, indicator=True), dpc.Binary("z"), dpc.Category("k", ["u", "v", "w"])],
 ]
 TREATMENTS = [dpc.Treatment("t"), dpc.Treatment("t", arms=(1, 2, 3), compare=3)]
 KINDS: tuple[Family, ...] = ("integer", "number")
@@ -100,20 +104,22 @@ def test_records_that_are_added_up_are_within_their_types() -> None:
         check_ranges(texts, dialect, ["CAST(outcome AS BIGINT) * covariate_1", "covariate_0", "covariate_2"])
 
 
+@pytest.mark.parametrize("scale", [None, Scale([(40, -0.5), (60, 0), (61, 1)]), Scale([(18, -1), (90, 1)])])
 @pytest.mark.parametrize("dialect", ["duckdb", "spark", "postgres"])
-def test_coerced_columns_have_the_ranges_that_proofs_rest_on(dialect: str) -> None:
+def test_coerced_columns_have_the_ranges_that_proofs_rest_on(dialect: str, scale: Scale | None) -> None:
+    schema = THREE_ARMS.scaled({"age": scale} if scale else {})
     expected = {"outcome": (-GRID, GRID), "treatment": (0, 2), "arm": (0, 3), "covariate_0": (0, 1)}
     expected |= {
-        "covariate_1": (-GRID, GRID),
+        "covariate_1": (scale.knots[0][1] * GRID, scale.knots[-1][1] * GRID) if scale else (-GRID, GRID),
         "covariate_2": (0, 1),
         "covariate_3": (0, 2),
         "covariate_4": (-GRID, GRID),
         "covariate_5": (0, 1),
         "covariate_6": (0, 3),
     }
-    (text,) = Texts(THREE_ARMS, TYPES).of_sums(Asked({}, list(expected), whole=True), dialect)[:1]
+    (text,) = Texts(schema, TYPES).of_sums(Asked({}, list(expected), whole=True), dialect)[:1]
     read = sqlglot.parse_one(text, dialect={"spark": "databricks"}.get(dialect, dialect)).args["from_"].this.unnest()
-    found = Texts(THREE_ARMS, TYPES).ranges(read.sql(dialect="databricks" if dialect == "spark" else dialect), dialect)
+    found = Texts(schema, TYPES).ranges(read.sql(dialect="databricks" if dialect == "spark" else dialect), dialect)
     assert {name: found[name].ends for name in expected} == expected
 
 

@@ -16,6 +16,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
 from dpcausal.queries.features import Estimand, design_names, feature_names, name_tuple
+from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
 from dpcausal.rehearsal.pricing import look_ahead
@@ -193,8 +194,8 @@ class Comparison:
             column = columns.get(name)
             means, sds = self._means[name], np.sqrt(seen(self._variances[name]))
             if isinstance(column, Real):
-                half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
-                made.append(Characteristic(name, "mean", _pair(middle + half * means), _pair(half * sds)))
+                label, middle, half = shown_as(column)
+                made.append(Characteristic(label, "mean", _pair(middle + half * means), _pair(half * sds)))
             elif column is None:  # one of several values
                 made.append(Characteristic(name, "share", _pair(means)))
             else:

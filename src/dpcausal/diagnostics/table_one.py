@@ -12,6 +12,7 @@ from dpcausal.diagnostics.diagnosis import Reading, reading_of, readings, versio
 from dpcausal.errors import QueryError
 from dpcausal.queries import ArmRegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
+from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
 from dpcausal.release import Release
@@ -145,11 +146,11 @@ def table_one_from_moments(moments: Release, source: Source) -> TableOne:
     made = []
     for column in covariates_named(query.covariates, schema):
         if isinstance(column, Real):
-            half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
+            name, middle, half = shown_as(column)
             own = mean(column.name)
             sds = np.sqrt(seen(1 - mean(f"deficit of {column.name}") - own**2))
             means = tuple(readings(middle + half * own))
-            made.append(Characteristic(column.name, "mean", means, tuple(readings(half * sds))))
+            made.append(Characteristic(name, "mean", means, tuple(readings(half * sds))))
             continue
         shares = [(1 + mean(name)) / 2 for name in design_names([column.name], schema)]
         if len(column.values) > 2:

@@ -10,8 +10,9 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.plausibility import Measured, Signs
-from dpcausal.queries import RegressionMoments
+from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
+from dpcausal.queries.profiles import missing_ticks
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.real import Real
 from dpcausal.release import Release
@@ -275,7 +276,7 @@ def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[
     for column in covariates_named(covariates, schema):
         names = design_names([column.name], schema)
         if isinstance(column, Real):
-            missing = (2 * column.missing_value - column.low - column.high) / (column.high - column.low)
+            missing = missing_ticks(column) / GRID
             lacking = mean(f"deficit of {column.name}")
             all_there = (
                 mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.resolves(_HIDDEN_SHARE)

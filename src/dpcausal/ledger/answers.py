@@ -1,12 +1,14 @@
 """The answers in a ledger: each is stored once, after its debit, and the first one stands."""
 
 import json
+from typing import Any
 
 from dpcausal.errors import LedgerError
 from dpcausal.ledger import refusals
 from dpcausal.ledger.allocation import Allocation
 from dpcausal.ledger.journal import Journal
 from dpcausal.ledger.running_total import RunningTotal
+from dpcausal.queries import queries_asked
 
 
 class Answers(Journal[RunningTotal]):
@@ -92,6 +94,17 @@ class Answers(Journal[RunningTotal]):
             made = self._request(connection, request)
             found = made.get("release") or made.get("look")
             return found.answer if found else None
+
+    def answered(self, query: str) -> tuple[dict[str, Any], ...]:
+        """Return the questions with a query of this name that have a stored answer, the oldest first."""
+        with self._transaction() as connection:
+            granted = self._store.entries_of_kind(connection, "grant", containing=json.dumps(query))
+            return tuple(
+                question
+                for entry in granted
+                if queries_asked(question := entry.content["question"]) == (query,)
+                and "release" in self._request(connection, entry.request)
+            )
 
     def is_debited(self, request: str) -> bool:
         """Return whether a request was paid for."""

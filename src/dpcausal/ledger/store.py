@@ -110,9 +110,11 @@ class Store(Database):
         chosen = self._select().where(self._table.c.kind.in_(kinds), self._table.c.request == request)
         return [_entry(found) for found in connection.execute(chosen)]
 
-    def entries_of_kind(self, connection: Connection, kind: Kind) -> list[Entry]:
-        """Return all entries of a kind, in order, each intact."""
+    def entries_of_kind(self, connection: Connection, kind: Kind, containing: str = "") -> list[Entry]:
+        """Return all entries of a kind, in order, each intact; only those that contain some text, if any is given."""
         chosen = self._select().where(self._table.c.kind == kind)
+        if containing:
+            chosen = chosen.where(self._table.c.body.contains(containing, autoescape=True))
         entries = [_entry(found) for found in connection.execute(chosen)]
         for entry in entries:
             entry.check_digest()

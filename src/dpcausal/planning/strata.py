@@ -114,8 +114,8 @@ def share_within(cut: Cut, rehearsal: Rehearsal) -> float:
     column = next(column for column in rehearsal.schema.covariates if column.name == cut.name)
     if not isinstance(column, Real):
         return 0.0
-    normal, sd = NormalDist(), rehearsal.covariate_sd * (column.high - column.low) / 2
-    edges = [-math.inf, *((edge - (column.low + column.high) / 2) / sd for edge in cut.edges), math.inf]
+    normal = NormalDist()
+    edges = [-math.inf, *(rehearsal.standardised(column, edge) for edge in cut.edges), math.inf]
     below = [0.0 if edge == -math.inf else 1.0 if edge == math.inf else normal.cdf(edge) for edge in edges]
     density = [0.0 if math.isinf(edge) else normal.pdf(edge) for edge in edges]
     between = sum(

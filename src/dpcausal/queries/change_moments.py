@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary, Column
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arm_moments import moment_sensitivity
+from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Norm, Query, Sensitivity
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
@@ -57,11 +58,11 @@ class ChangeMoments(Query):
     def columns(self, schema: Schema) -> tuple[tuple[str, Column], tuple[str, Column]]:
         """Return the columns before and after, with their names among coerced columns."""
         found = {each.name: (f"covariate_{at}", each) for at, each in enumerate(schema.covariates)}
-        numbers = [name for name, (_, each) in found.items() if isinstance(each, Real | Binary)]
+        numbers = [name for name, (_, each) in found.items() if is_measured(each)]
         for name in (self.before, self.after):
             if name not in numbers and (name or name is self.before):
                 raise QueryError(
-                    expected=f"a Real or Binary covariate that holds the value before, out of: {', '.join(numbers)}",
+                    expected=f"a Real or Binary covariate, without a scale, as the value before: {', '.join(numbers)}",
                     got=repr(name),
                     hint='declare it among the covariates, with its bounds: Real("score_before", 0, 10).',
                 )
@@ -117,7 +118,7 @@ class ChangeMoments(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows: with the widest bounds, and with narrower ones."""
-        columns = [each for each in schema.covariates if isinstance(each, Real | Binary)][:1]
+        columns = [each for each in schema.covariates if is_measured(each)][:1]
         bounds = [(each.name, *widest_change(each, schema.outcome)) for each in columns]
         cut = ((name, low, high, part * (high - low)) for name, low, high in bounds for part in (0, 0.25))
         return tuple(cls(name, "", low + less, high - less) for name, low, high, less in cut)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeGuard
 
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
@@ -68,12 +69,12 @@ class CovariateCounts(Query):
 
     def _columns(self, schema: Schema) -> tuple[Real, ...]:
         columns = covariates_named(self.covariates, schema)
-        numbers = tuple(column for column in columns if isinstance(column, Real))
+        numbers = tuple(column for column in columns if _is_counted(column))
         if len(numbers) < len(columns) or len(numbers) > _MOST_COVARIATES:
             raise QueryError(
-                expected=f"1 to {_MOST_COVARIATES} covariates that are numbers",
+                expected=f"1 to {_MOST_COVARIATES} covariates that are numbers, between their declared bounds",
                 got=", ".join(self.covariates),
-                hint="values of other covariates are declared one by one and need no bins.",
+                hint="values of other covariates are declared one by one; ask a source itself, not its scaled view.",
             )
         return numbers
 
@@ -90,5 +91,9 @@ class CovariateCounts(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
-        numbers = tuple(column.name for column in schema.covariates if isinstance(column, Real))
+        numbers = tuple(column.name for column in schema.covariates if _is_counted(column))
         return tuple(cls(names) for names in dict.fromkeys((numbers[:1], numbers)) if names)
+
+
+def _is_counted(column: Column) -> TypeGuard[Real]:
+    return isinstance(column, Real) and column.scale is None

@@ -98,7 +98,7 @@ class CovariateMoments(Query):
         values = {"outcome": n * mean, "compared": n}
         for column in covariates_named(self.covariates, schema):
             if isinstance(column, Real) or len(column.values) == 2:
-                sd = expectations.covariate_sd if isinstance(column, Real) else 1.0
+                sd = expectations.covariate_spread(column)
                 values |= {f"total of {column.name}": 0.0, f"outcome * {column.name}": n * slope * sd}
                 values |= {f"deficit of {column.name}": n * (1 - sd**2)}
                 continue

@@ -92,7 +92,8 @@ class CovariateSums(Query):
                 listed = () if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
                 values |= {f"total_{arm} of {column.name}": 0.0}
                 values |= {f"total_{arm} of {name}": weight_sum / len(listed) for name in listed}
-                values |= {f"deficit_{arm} of {column.name}": weight_sum * (1 - expectations.covariate_sd**2)}
+                square = expectations.covariate_spread(column) ** 2
+                values |= {f"deficit_{arm} of {column.name}": weight_sum * (1 - square)}
         return values
 
     @classmethod

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeGuard
 
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
@@ -61,10 +62,10 @@ class CutoffMoments(Query):
 
     def place(self, schema: Schema) -> int:
         """Return its place among the covariates."""
-        found = {each.name: at for at, each in enumerate(schema.covariates) if isinstance(each, Real)}
+        found = {each.name: at for at, each in enumerate(schema.covariates) if _may_run(each)}
         if self.running not in found:
             raise QueryError(
-                expected=f"a Real covariate as the running variable, out of: {', '.join(found) or 'none'}",
+                expected=f"a Real covariate, without a scale, as the running variable: {', '.join(found) or 'none'}",
                 got=repr(self.running),
                 hint='declare it among the covariates, with its bounds: Real("risk", 0, 1).',
             )
@@ -131,12 +132,17 @@ class CutoffMoments(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows: a narrow window, and one that holds all units."""
-        columns = [each for each in schema.covariates if isinstance(each, Real)][:1]
+        columns = [each for each in schema.covariates if _may_run(each)][:1]
         return tuple(
             cls(each.name, (each.low + each.high) / 2, part * (each.high - each.low), treated_below=part == 1)
             for each in columns
             for part in (0.25, 1)
         )
+
+
+def _may_run(column: Column) -> TypeGuard[Real]:
+    """Return whether a column is a number in its own unit."""
+    return isinstance(column, Real) and column.scale is None
 
 
 def _bound(protects: Protects, norm: Norm) -> Fraction:

@@ -53,7 +53,7 @@ class Cut:
             isinstance(column, Real)
             and self.edges
             and rising
-            and column.low < self.edges[0] <= self.edges[-1] < column.high
+            and column.reach[0] < self.edges[0] <= self.edges[-1] < column.reach[1]
         ):
             return len(self.edges) + 1
         if isinstance(column, Binary | Category) and not self.edges:
@@ -130,5 +130,5 @@ def _listed(schema: Schema) -> list[Cut]:
 
 
 def _thirds(schema: Schema) -> list[Cut]:
-    numbers = [column for column in schema.covariates if isinstance(column, Real)]
-    return [Cut(each.name, [each.low + (each.high - each.low) * third / 3 for third in (1, 2)]) for each in numbers]
+    numbers = [(column.name, *column.reach) for column in schema.covariates if isinstance(column, Real)]
+    return [Cut(name, [low + (high - low) * third / 3 for third in (1, 2)]) for name, low, high in numbers]

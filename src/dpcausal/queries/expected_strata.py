@@ -63,10 +63,8 @@ def _shares(by: Sequence[Cut], expectations: Expectations) -> Array:
         column = columns[cut.name]
         each = np.full(count, 1 / count)
         if isinstance(column, Real):
-            normal = NormalDist(
-                (column.low + column.high) / 2, (column.high - column.low) / 2 * expectations.covariate_sd
-            )
-            below = np.array([normal.cdf(edge) for edge in (column.low, *cut.edges, column.high)])
+            edges = (column.low, *cut.edges, column.high)
+            below = np.array([NormalDist().cdf(expectations.standardised(column, edge)) for edge in edges])
             each = np.diff(below) / (below[-1] - below[0])
         shares = np.outer(shares, each).ravel()
     return np.maximum(shares, 1e-12)

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeGuard
 
-from dpcausal.columns import Column
+from dpcausal.columns import Binary, Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
@@ -43,6 +43,11 @@ def summed_features(covariates: Sequence[str], schema: Schema) -> tuple[str, ...
             hint="use fewer covariates, or declare fewer values for them.",
         )
     return names
+
+
+def is_measured(column: Column) -> TypeGuard[Real | Binary]:
+    """Return whether a column holds one of two values, or a number in its own unit: not one that is a score."""
+    return isinstance(column, Binary) or (isinstance(column, Real) and column.scale is None)
 
 
 def numbers_among(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:

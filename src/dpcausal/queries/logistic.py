@@ -18,7 +18,6 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.query import Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity
-from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -170,6 +169,5 @@ def _expected(covariates: Sequence[str], expectations: Expectations) -> dict[str
     apart = 2 * expectations.confounding / math.sqrt(max(len(values) - 1, 1))
     for column in covariates_named(covariates, schema):
         if column.name in values:  # of several values, none is taken to be treated more often
-            sd = expectations.covariate_sd if isinstance(column, Real) else 1.0
-            values[column.name] = apart / sd * length
+            values[column.name] = apart / expectations.covariate_spread(column) * length
     return values | {"intercept": math.log(t / c) * length}

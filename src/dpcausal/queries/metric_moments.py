@@ -12,6 +12,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, exact
 from dpcausal.queries.cell_moments import expected_arm_sizes
+from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
@@ -99,11 +100,11 @@ class MetricMoments(Query):
         """Return the columns by name, each with its name among coerced columns."""
         coerced = {schema.outcome.name: ("outcome", schema.outcome)}
         coerced |= {each.name: (f"covariate_{at}", each) for at, each in enumerate(schema.covariates)}  # type: ignore[misc]
-        numbers = [name for name, (_, each) in coerced.items() if isinstance(each, Real | Binary)]
+        numbers = [name for name, (_, each) in coerced.items() if is_measured(each)]
         unknown = [name for name in self.shares if name not in numbers]
         if unknown:
             raise QueryError(
-                expected=f"metrics out of the Real and Binary columns: {', '.join(numbers)}",
+                expected=f"metrics out of the Real and Binary columns without a scale: {', '.join(numbers)}",
                 got=repr(unknown[0]),
                 hint="declare every metric with its bounds.",
             )
@@ -174,7 +175,7 @@ class MetricMoments(Query):
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows: one metric, several, and pairs that share columns."""
         columns = (schema.outcome, *schema.covariates)
-        names = [each.name for each in columns if isinstance(each, Real | Binary)][:3]
+        names = [each.name for each in columns if is_measured(each)][:3]
         pairs = [[*pair] for pair in itertools.combinations(names, 2)]
         each = [[name] for name in names]
         metrics = [each[:1], [*each, *pairs[:1]], pairs]

@@ -78,6 +78,16 @@ def _ticks(column: Real, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.clip(np.floor((within - low) * ticks_to_one + (first + 0.5)), first, last).astype(np.int64)
 
 
+def shown_as(column: Real) -> tuple[str, float, float]:
+    """Return what to call a number where its mean is shown, and the middle and half of its range there.
+
+    The mean of scores is not the score of a mean, so a number that is seen by its score is shown by it.
+    """
+    if column.scale is not None:
+        return f"{column.name} (score)", 0.0, 1.0
+    return column.name, (column.low + column.high) / 2, (column.high - column.low) / 2
+
+
 def value_of(column: Real, ticks: float) -> float:
     """Return the value that some ticks stand for."""
     if column.scale is not None:

@@ -209,7 +209,7 @@ def expected_products(covariates: Sequence[str], expectations: Expectations, apa
     variances: list[float] = []
     for column in covariates_named(covariates, schema):
         if isinstance(column, Real):
-            variances.append(expectations.covariate_sd**2)
+            variances.append(expectations.covariate_spread(column) ** 2)
         else:
             share = 1 / len(column.values)
             variances += [4 * share * (1 - share)] * (len(column.values) - 1)

@@ -17,7 +17,7 @@ from dpcausal import queries
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.hash_chain import digest_of
-from dpcausal.queries import Query
+from dpcausal.queries import CovariateCounts, Query
 from dpcausal.rehearsal.rehearsal import Rehearsal
 from dpcausal.release import Release
 from dpcausal.scale import Scale
@@ -124,6 +124,7 @@ class _PricingSource(WrappedSource):
         self._metered = cast("MeteredSource", source) if _is_metered(source) else None
         self._rehearsal = Rehearsal(source.schema, source.n, rule=source.rule)
         self._places, self._expected = count(1), dict[str, Release]()
+        self._priced: list[tuple[str, Guarantee]] = []
         self.prices: dict[str, Event] = {}
         self.asked: list[Query] = []
         self.adaptive = False
@@ -150,18 +151,33 @@ class _PricingSource(WrappedSource):
         if self._metered is not None:
             question = self._metered.question(query, guarantee)
             stored = self._metered.ledger.stored(digest_of(question))
-            if stored is not None and not self.adaptive:
+            if stored is not None and not (self.adaptive and self._may_be_another(query)):
                 return Release.from_json(stored)
             self.asked.append(query)
             unlike = " if another" * (stored is not None)  # not this request, which is paid for
             paid = digest_of(queries.payment(query, question))
             if not (query.prepaid and self._metered.ledger.is_debited(paid)):
                 self.prices[paid + unlike] = calibrate(query, self.schema, guarantee).event
+        self._priced.append((self._named(query), guarantee))
         self.adaptive = True
         asked = digest_of(queries.to_dict(query), guarantee.to_dict())
         if asked not in self._expected:
             self._expected[asked] = self._off_centre(self._rehearsal.release(query, guarantee))
         return self._expected[asked]
+
+    def _may_be_another(self, query: Query) -> bool:
+        """Return whether a query may be another one in earnest; counts of covariates depend on no earlier answer."""
+        return self.schema.unit is not None or not isinstance(query, CovariateCounts)
+
+    def answered(self, query: Query) -> tuple[Guarantee, ...]:
+        """Return the guarantees under which the ledger has an answer, and those that are priced and will have one."""
+        priced = (guarantee for named, guarantee in self._priced if named == self._named(query))
+        return tuple(dict.fromkeys((*super().answered(query), *priced)))
+
+    def _named(self, query: Query) -> str:
+        """Return what makes two queries the same, whatever their guarantees."""
+        any_guarantee = Guarantee(epsilon=1.0, protects=self.schema.protects)
+        return digest_of(queries.question(query, any_guarantee, self.schema, None))
 
     def _off_centre(self, release: Release) -> Release:
         """Return a release a little off what is expected, each number by another part of its noise.

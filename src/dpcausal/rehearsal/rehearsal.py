@@ -8,8 +8,9 @@ from dpcausal.calibration import calibrate
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query, seen_by
+from dpcausal.real import Real
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
-from dpcausal.scale import Scale
+from dpcausal.scale import REACH, Scale
 from dpcausal.text import format_number, html_table, table_rows
 
 
@@ -65,6 +66,8 @@ class Rehearsal(Expectations):
         if not self.schema.covariates:
             return assumed
         spread = f"numeric ones have a standard deviation of {self.covariate_sd:.2g} half ranges"
+        if any(isinstance(column, Real) and column.scale for column in self.schema.covariates):
+            spread += f", those on a scale one of {1 / REACH:.2g}"
         moved = f"confounding shifts the difference by {self.confounding:g} standard deviations"
         return (
             *assumed,

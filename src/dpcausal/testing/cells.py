@@ -1,6 +1,7 @@
 """Cells on which careless engines fail, each with what is hostile about it."""
 
 import decimal
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from dpcausal.queries import GRID
 from dpcausal.real import Real
+from dpcausal.scale import Scale
 from dpcausal.treatment import TableColumn, listed_values
 
 Cell = tuple[str, Any]
@@ -76,6 +78,7 @@ def hostile_cells(column: TableColumn, kind: pa.DataType, generator: np.random.G
     elif isinstance(column, Real):
         numbers = [*_around_bounds(column), *_half_ticks(column, generator), *_NUMBERS]
         numbers += [("a code for missing", code) for code in column.missing_codes]
+        numbers += _around_knots(column.scale, generator) if column.scale else []
     elif isinstance(column.values[0], str):
         return [*_listed_texts(column), ("missing", None)]
     else:
@@ -103,6 +106,19 @@ def _around_bounds(column: Real) -> list[Cell]:
         ("in the upper half", low + 0.8 * width),
         ("in the lower half", low + 0.3 * width),
     ]
+
+
+def _around_knots(scale: Scale, generator: np.random.Generator) -> list[Cell]:
+    """Return the values of all knots and those next to them, and values between two ticks of each segment."""
+    cells: list[Cell] = []
+    for value, _ in scale.knots:
+        cells.append((f"at the knot {value}", value))
+        cells += [(f"just {side} the knot {value}", math.nextafter(value, end)) for side, end in _SIDES]
+    for (low, first), (high, last) in itertools.pairwise(scale.knots):
+        slope = (last - first) * GRID / (high - low)
+        for at in generator.integers(0, max(int((last - first) * GRID), 1), 2).tolist():
+            cells.append((f"between two ticks above the knot {low}", low + (at + 0.5) / slope))
+    return cells
 
 
 def _half_ticks(column: Real, generator: np.random.Generator) -> list[Cell]:

@@ -1,5 +1,6 @@
 """Random schemas, and for each a hostile table: any engine must read it as declared."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ import pyarrow as pa
 from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Column, Unit
 from dpcausal.real import Real
+from dpcausal.scale import LEAST_GAP, Scale
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.testing.cells import Cell, hostile_cells
 from dpcausal.treatment import TableColumn, Treatment, table_column
@@ -121,6 +123,7 @@ def random_case(place: int, units: int = 48) -> Case:
     unit = draw.unit(names.pop(), names.pop(), [outcome, *covariates]) if draw.chance(0 if draw.easy else 0.4) else None
     schema = Schema(treatment, outcome, covariates, unit, draw.one(PROTECTS))
     schema = schema.requiring([each.name for each in covariates if draw.chance(0.3)])
+    schema = draw.scaled(schema) if draw.chance(0.5) else schema
     return draw.case(place, schema, {}, units)
 
 
@@ -202,6 +205,27 @@ class _Draw:
         aliases = {values[0]: ["another", "Ä b"]} if self.chance(0.3) else {}
         return Category(name, values, self.one((None, *values)), aliases=aliases, strict=self.chance(0.2))
 
+    def scaled(self, schema: Schema) -> Schema:
+        """Return a schema with scales of its numeric covariates, and further indicators."""
+        numbers = [each for each in schema.covariates if isinstance(each, Real)]
+        added = schema.unit.added if schema.unit else ()
+        indicators = [each.name for each in numbers if each.name not in added and self.chance(0.3)]
+        return schema.scaled({each.name: self.scale(each) for each in numbers if self.chance(0.7)}, indicators)
+
+    def scale(self, column: Real) -> Scale:
+        """Return a scale between some values within the bounds, of which two may be next to each other."""
+        shares = self._generator.random(self.integer(2, 6)) ** self.one((1, 8))
+        values = {column.low + (column.high - column.low) * float(share) for share in shares}
+        values |= {column.low, column.high} if self.chance(0.4) else set()
+        values |= {0.0} if column.low <= 0 <= column.high and self.chance(0.5) else set()
+        values |= {min(math.nextafter(each, math.inf), column.high) for each in values if self.chance(0.3)}
+        rising: list[float] = []
+        for value in sorted(values):
+            rising += [value] if not rising or value - rising[-1] >= LEAST_GAP else []
+        rising = rising if rising[1:] else [column.low, column.high]
+        scores = sorted(self._generator.uniform(-1, 1, len(rising)).tolist())
+        return Scale(list(zip(rising, scores, strict=True)))
+
     def covariate(self, name: str) -> Column:
         kind = self.integer(0, 3)
         if kind < 2:
@@ -250,6 +274,8 @@ def _standard(place: int, schema: Schema, types: Mapping[str, pa.DataType]) -> C
     return _Draw(np.random.default_rng(place), easy=True).case(-place, schema, types, 80)
 
 
+_TOUCHING = Scale([(0.2, -1), (1, -0.1), (math.nextafter(1, 2), 0), (4, 0.9)])
+_FAR = Scale([(-1e70, -1), (0, 0), (1e-90, 0.3), (1e70, 1)])
 STANDARD = (
     _standard(
         1,
@@ -261,10 +287,12 @@ STANDARD = (
                 Category("aa", [1.0, 2.0, 3.0, 4.0]),
                 Real("q", -(2.0**20), 2.0**20, missing_codes=[-9, 3], indicator=True),
                 Binary("a", ("no", "yes"), missing="yes"),
+                Real("k", 0, 15),
+                Real("v", -1e70, 1e70, missing=3),
             ],
             required=["q"],
-        ),
-        {"outcome": pa.float64(), "zz": pa.float64(), "aa": pa.float64(), "q": pa.float64()},
+        ).scaled({"k": _TOUCHING, "v": _FAR}, indicators=["k"]),
+        dict.fromkeys(("outcome", "zz", "aa", "q", "k", "v"), pa.float64()),
     ),
     _standard(
         2,

@@ -189,6 +189,15 @@ class Vault:
             return Release.from_json(self._ledger.store_look(paid, request, previous, answer))
         return Release.from_json(self._ledger.store(request, answer))
 
+    def answered(self, query: Query) -> tuple[Guarantee, ...]:
+        """Return the guarantees under which the ledger has an answer to a query, the oldest first.
+
+        Under each of these `release` gives that answer again, spends nothing and reads no table.
+        """
+        found = (each["guarantee"] for each in self._ledger.answered(query.name))
+        guarantees = (Guarantee(**each) for each in found)
+        return tuple(each for each in guarantees if self._ledger.stored(digest_of(self.question(query, each))))
+
     def contribute(
         self, asked: Sequence[Asked], *, session: str, members: str, honest: int, mask: Sequence[int]
     ) -> Contribution:

@@ -9,6 +9,7 @@ from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import IN_MEMORY, Budget, Ledger
 from dpcausal.queries import Query, is_summable
+from dpcausal.real import Real
 from dpcausal.release import Contribution, PublicValue
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.context import ANSWERS
@@ -26,6 +27,13 @@ def check_arguments(
             expected="a table first, and then its Schema",
             got=f"{type(schema).__name__} in place of a Schema",
             hint="write Vault(table, schema, ledger=..., budget=...).",
+        )
+    on_scales = [column.name for column in schema.covariates if isinstance(column, Real) and column.scale]
+    if on_scales:
+        raise SchemaError(
+            expected="covariates as the table holds them, without scales",
+            got=f"a scale of {', '.join(on_scales)}",
+            hint="declare typical=(low, high) of each instead; Vault.scaled gives scales for single questions.",
         )
     known = [name for name, query in queries.QUERIES.items() if query.proof_status == "heuristic"]
     if isinstance(allow_unproved, str) or not set(allow_unproved) <= set(known):

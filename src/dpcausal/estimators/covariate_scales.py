@@ -1,0 +1,158 @@
+"""The scales of covariates for models, from one query of a data set that later estimators use again for nothing."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from dpcausal.calibration import calibrate
+from dpcausal.columns import indicator_of
+from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.scale_fit import FittedScale, fit_scale, typical_scale
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import NoiseTerm
+from dpcausal.queries import CovariateCounts
+from dpcausal.queries.covariate_counts import COARSE, EACH
+from dpcausal.real import Real
+from dpcausal.release import Receipt, Release
+from dpcausal.schema import Schema
+from dpcausal.source import Source, answered, is_scalable, scaled
+
+_SHARE = 0.1
+"""The share of an estimator's epsilon that goes to the counts, where they are not stored yet."""
+
+_ENOUGH = 2.0
+"""Stored counts are used again where their noise is at most so many times that of new ones."""
+
+_LEAST_MISSING, _MISSING_SDS = 0.01, 3.0
+"""Whether a value is missing enters models where the share is above the first and so many sds of its noise."""
+
+
+@dataclass(frozen=True)
+class ScaledCovariates:
+    """What models are given in place of a source and its covariates.
+
+    Attributes:
+        source: The source, with covariates by their scores.
+        covariates: The covariates of the models: those given, and indicators of missing values after them.
+        rest: The guarantee that is left for the models.
+        scales: The scales found or declared, by covariate; also those that do not stand out of the noise.
+        receipts: The receipt of the counts, where they were needed.
+        notes: What readers should know: covariates between plain bounds.
+    """
+
+    source: Source
+    covariates: tuple[str, ...]
+    rest: Guarantee
+    scales: Mapping[str, FittedScale] = field(default_factory=dict)
+    receipts: tuple[Receipt, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee) -> ScaledCovariates:
+    """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
+
+    Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
+    for a tenth of epsilon and delta; a stored answer to it is used again for nothing. The answer that this same call
+    paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
+
+    Args:
+        source: What will be asked.
+        covariates: The covariates of the models.
+        guarantee: What may be spent on scales and models together.
+    """
+    numbers = {column.name: column for column in source.schema.covariates if isinstance(column, Real)}
+    used = [numbers[name] for name in covariates if name in numbers and numbers[name].scale is None]
+    if used and not is_scalable(source):
+        note = f"answers are added up over sites, so {_listed(used)} enter models between their declared bounds"
+        return ScaledCovariates(source, tuple(covariates), guarantee, notes=(note,))
+    scales = {column.name: typical_scale(column) for column in used if column.typical}
+    asked = _asked(source.schema)
+    release, rest = None, guarantee
+    if any(column.name in asked for column in used):
+        release, rest = _counts(source, CovariateCounts(asked), guarantee)
+        scales |= fits(release, [column for column in used if column.name in asked], source.n)
+    plain = [column for column in used if column.name not in scales or not scales[column.name].found]
+    indicators = [name for name, fit in scales.items() if _is_indicated(numbers[name], fit, source.schema)]
+    view = scaled(source, {name: fit.scale for name, fit in scales.items() if fit.found}, indicators)
+    return ScaledCovariates(
+        view if scales else source,
+        (*covariates, *(indicator_of(numbers[name]).name for name in indicators)),
+        rest,
+        scales,
+        (release.receipt,) if release else (),
+        (f"too noisy to find where values are: {_listed(plain)} between declared bounds",) if plain else (),
+    )
+
+
+def _asked(schema: Schema) -> tuple[str, ...]:
+    """Return the numbers whose counts are asked for: those that declare no typical values.
+
+    The column of entry has no scale, and a number cannot have an indicator whose name is another column's.
+    """
+    named = {column.name: column for column in schema.covariates}
+    return tuple(
+        column.name
+        for column in schema.covariates
+        if isinstance(column, Real)
+        and column.typical is None
+        and column.name != schema.entry
+        and (column.indicator or indicator_of(column).name not in named)
+    )
+
+
+def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
+    """Return counts of covariates, stored or new, and the guarantee that is left."""
+    share, rest = guarantee.split(_SHARE)
+    new = narrower(query, source, share, query.counts[0])
+    if share.delta > 0 and new.delta == 0:
+        rest = guarantee.split(_SHARE, pure_first=True)[1]
+    most = _ENOUGH * noise_sd(query, source.schema, new) * (1 + 1e-9)
+    stored = (each for each in answered(source, query) if noise_sd(query, source.schema, each) <= most)
+    # The first in the ledger, so that the same call gives the same also where better ones came later.
+    chosen = next(stored, new)
+    return source.release(query, chosen), rest if chosen == new else guarantee
+
+
+def noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:
+    """Return the standard deviation of the noise in each count."""
+    noise = calibrate(query, schema, guarantee)
+    return math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance)
+
+
+def fits(release: Release, columns: Sequence[Real], n: int) -> dict[str, FittedScale]:
+    """Return the scales of columns from counts of these and perhaps others."""
+    sd, found = math.sqrt(release.variance(release.names[0])), {}
+    for column in columns:
+        start = release.names.index(f"{column.name}: coarse 0")
+        unit = _fitted(release.values[start : start + EACH], sd, n)
+        width = column.high - column.low
+        found[column.name] = replace(
+            unit,
+            low=column.low,
+            high=column.high,
+            location=column.low + width * unit.location,
+            spread=width * unit.spread,
+            transform=column.transform,
+        )
+    return found
+
+
+@lru_cache(maxsize=512)
+def _fitted(counts: tuple[float, ...], sd: float, n: int) -> FittedScale:
+    """Return the scale of a number between 0 and 1; rehearsals ask for the same one many times."""
+    coarse, fine = np.array(counts[:COARSE]), np.array(counts[COARSE:-1])
+    return fit_scale(Real("number", 0, 1), coarse, fine, counts[-1], sd, n)
+
+
+def _is_indicated(column: Real, fit: FittedScale, schema: Schema) -> bool:
+    """Return whether models are told which units lack a value: where many do, and nothing is declared about it."""
+    declared = column.missing is not None or column.indicator or column.name in schema.required
+    total = schema.unit is not None and column.name in schema.unit.added
+    return not (declared or total) and fit.missing_share > max(_LEAST_MISSING, _MISSING_SDS * fit.missing_sd)
+
+
+def _listed(columns: Sequence[Real]) -> str:
+    return ", ".join(column.name for column in columns)
