@@ -301,8 +301,9 @@ class Study:
 
     def with_left_in(self, effect: Effect) -> Effect:
         """Return an effect whose interval allows for the confounding that the adjustment is expected to leave in."""
-        rehearsal, confounders = self.rehearsal(effect.n), confounders_of(self.estimator, self.schema)
-        return with_expected_left_in(effect, expected_left_in(self.estimator, confounders, rehearsal), rehearsal)
+        rehearsal = self.rehearsal(effect.n)
+        bound = expected_left_in(self.estimator, confounders_of(self.estimator, self.schema), rehearsal)
+        return with_expected_left_in(effect, bound, rehearsal)
 
     def rehearsal(self, n: int, **expected: float | None) -> Rehearsal:
         """Return the rehearsal of a table with so many units; arguments override the study's own expectations.

@@ -64,6 +64,9 @@ _EXPLAINED_SD = 0.2
 _CLIPS = (0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
 """The default clips, of which the largest is used that leaves out little."""
 
+LARGEST_CLIP = _CLIPS[0]
+"""The default clip where arms overlap well."""
+
 _SEEN_SDS = 3.0
 """Scores beyond the limit are seen where their number exceeds so many standard deviations of its noise."""
 
