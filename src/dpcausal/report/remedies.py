@@ -118,7 +118,7 @@ def least_sampling_sd(effect: Effect, study: Study | None) -> float:
     if sampling_is_a_bound(effect) or effect.privacy_sd > sampling:
         return 0.0
     now, later = (
-        study.estimator.estimate(study.rehearsal(effect.n), epsilon=epsilon, delta=study.delta).sampling_sd
+        study.estimator.estimate(study.seen(study.rehearsal(effect.n)), epsilon=epsilon, delta=study.delta).sampling_sd
         for epsilon in (study.epsilon, _NO_NOISE)
     )
     return _AS_ESTIMATED * sampling * min(later / now, 1.0) if now and later else 0.0
