@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from dpcausal.arrays import Array
 from dpcausal.cells import Value
 from dpcausal.columns import Column
-from dpcausal.effect import printed_texts
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, check_alpha, critical_values, simulated, standard_noise
 from dpcausal.other_names import OtherNames
-from dpcausal.plain_text import check_plain_text
+from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of

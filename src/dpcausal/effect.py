@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -26,7 +26,7 @@ from dpcausal.interval import NoiseTerm, check_level, half_width, student_half_w
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
 from dpcausal.page.interval_figure import notebook_figure
-from dpcausal.plain_text import check_plain_text
+from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.site_share import SiteShare
 from dpcausal.source import Source
@@ -67,9 +67,9 @@ class Effect(OtherNames):
         curves: A curve for each arm, such as survival over time.
         quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
-        bias_bound: The largest bias, in either direction, that the interval allows for; not in the standard error.
-        left_in: The confounding that is expected to stay in the estimate by its plan, such as that within strata; it is
-            an expectation from public numbers, and neither in the interval nor a bound.
+        bias_bound: The largest bias, in either direction, that intervals and p-values allow for; it is not in the
+            standard error. Only `with_bias` and `with_left_in` change it.
+        left_in: The part of it for confounding that may be left in, such as that within strata.
         ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
         degrees_of_freedom: Those of Student's t, where the standard error comes from differences between sites; 0 where
             the interval is made of normal sampling error and the known privacy noise.
@@ -161,12 +161,26 @@ class Effect(OtherNames):
         """Return the limits for any probability, also one below 0.5, which only the calculation of a power needs."""
         self._check_interval()
         if self.ratio and self.contrasts is not None:
-            return ratio_interval(self.contrasts, level)
+            low, high = ratio_interval(self.contrasts, level)
+            return low - self.bias_bound, high + self.bias_bound
         if self.degrees_of_freedom:
             half = student_half_width(self.degrees_of_freedom, level) * (self.standard_error or 0.0) + self.bias_bound
             return self.estimate - half, self.estimate + half
         half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
+
+    def with_bias(self, bound: float) -> Self:
+        """Return the effect with this much more bias, in either direction, for its intervals to allow for."""
+        if not bound:
+            return self
+        means = self.arm_means and self.arm_means.with_bias(bound)
+        contrasts = self.contrasts if self.ratio else self.contrasts and self.contrasts.with_bias(bound)
+        return replace(self, bias_bound=self.bias_bound + bound, arm_means=means, contrasts=contrasts)
+
+    def with_left_in(self, bound: float) -> Self:
+        """Return the effect with intervals that allow for confounding up to a bound; once, whatever allowed for it."""
+        more = max(bound - self.left_in, 0.0)
+        return replace(self.with_bias(more), left_in=self.left_in + more)
 
     def _check_interval(self) -> None:
         if self.no_interval:
@@ -187,7 +201,7 @@ class Effect(OtherNames):
             RefusedError: Where there is no valid interval.
         """
         if self.ratio and self.contrasts is not None:
-            return ratio_p_value(self.contrasts, null, alternative)
+            return ratio_p_value(self.contrasts, null, alternative, self.bias_bound)
         self._check_interval()
         if self.degrees_of_freedom:
             error = self.standard_error or 0.0
@@ -300,9 +314,6 @@ class Effect(OtherNames):
         table += table_rows("reading", self._reading())
         table += table_rows("arm", self._arm_lines())
         table += table_rows("contrast", self._contrast_lines())
-        if self.left_in:
-            left = f"about {format_number(self.left_in)} of confounding, by the plan; not in the interval"
-            table.append(("left in", left))
         table += units_of(self.n, self.receipts, self.outside, noisy=self.compared_sd > 0)
         table += [("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
@@ -347,9 +358,13 @@ class Effect(OtherNames):
         if self.no_interval:
             return "interval", f"none: {self.no_interval}"
         low, high = self.interval(0.95)
-        if self.rehearsed:
-            return "95 % interval", f"expect the estimate ± {format_number((high - low) / 2)}"
-        return "95 % interval", f"{format_number(low)} to {format_number(high)}"
+        limits = f"{format_number(low)} to {format_number(high)}"
+        line = f"expect the estimate ± {format_number((high - low) / 2)}" if self.rehearsed else limits
+        if self.left_in:
+            without = replace(self, bias_bound=self.bias_bound - self.left_in)
+            part = self.width_by_source[2] - without.width_by_source[2]
+            line += f", of which ± {format_number(part)} for confounding that may be left in"
+        return "95 % interval", line
 
     def to_json(self) -> str:
         """Return the effect as JSON, without loss."""
@@ -383,13 +398,3 @@ class Estimator(Protocol):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta."""
         ...
-
-
-def printed_texts(result: object) -> Iterator[object]:
-    """Yield every text of a result that is printed: its own, those in its tuples, of its parts."""
-    for value in vars(result).values():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, str):
-                yield each
-            elif isinstance(each, SiteShare | Receipt | ArmCurves | JointEstimate):
-                yield from printed_texts(each)

@@ -16,7 +16,7 @@ from dpcausal.text import format_number
 
 Alternative = Literal["two-sided", "greater", "less"]
 
-HalfWidth = Callable[[float, tuple[NoiseTerm, ...], float], float]
+HalfWidth = Callable[[float, tuple[NoiseTerm, ...], float, float], float]
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,15 @@ def ratio_interval(parts: JointEstimate, level: float) -> tuple[float, float]:
     return _fieller((numerator, denominator), parts.covariance, times)
 
 
-def ratio_p_value(parts: JointEstimate, null: float, alternative: Alternative) -> float:
+def ratio_p_value(parts: JointEstimate, null: float, alternative: Alternative, bias: float = 0.0) -> float:
     """Return the p-value of the hypothesis that a ratio is `null`: that (numerator) - null (denominator) is 0.
 
-    It needs no expansion to first order, so it holds for a small denominator too (Anderson and Rubin 1949).
+    It needs no expansion to first order, so it holds for a small denominator too (Anderson and Rubin 1949). With a bias
+    of the ratio it is the largest p-value of any ratio within that bias of `null`.
     """
+    apart = parts.values[0] / parts.values[1] - null if parts.values[1] else 0.0
+    towards = {"greater": bias, "less": -bias, "two-sided": min(max(apart, -bias), bias)}
+    null += towards[alternative]
     gradient = (1.0, -null)
     distance = parts.values[0] - null * parts.values[1]
     side: Alternative = alternative
@@ -203,7 +207,7 @@ def odds_ratio(means: JointEstimate, level: float) -> Measure:
     control, treated = means.values
     gradient = (-1 / (control * (1 - control)), 1 / (treated * (1 - treated)))
     log = math.log(treated / (1 - treated)) - math.log(control / (1 - control))
-    half = half_width(means.sampling_sd(gradient), means.noise_along(gradient), level)
+    half = half_width(means.sampling_sd(gradient), means.noise_along(gradient), level, _bias(means, gradient))
     return Measure("odds ratio", math.exp(log), math.exp(log - half), math.exp(log + half), level, 1.0)
 
 
@@ -231,7 +235,15 @@ def _critical(means: JointEstimate, gradient: tuple[float, float], level: float,
     error = means.standard_error(gradient)
     if error == 0:
         return 0.0
-    return half(means.sampling_sd(gradient), means.noise_along(gradient), level) / error
+    return half(means.sampling_sd(gradient), means.noise_along(gradient), level, _bias(means, gradient)) / error
+
+
+def _bias(means: JointEstimate, gradient: tuple[float, float]) -> float:
+    """Return the largest bias of a combination of two arms' means.
+
+    Each bound is that of the difference as a whole, which is all in one arm or divided between both.
+    """
+    return max(abs(slope) * bias for slope, bias in zip(gradient, means.bias, strict=True)) if means.bias else 0.0
 
 
 def shifted(measure: Measure, name: str, by: float) -> Measure:

@@ -5,7 +5,7 @@ Everything here is post-processing of released numbers, so it costs no privacy.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +42,7 @@ class JointEstimate:
         values: The estimates, noise included.
         sampling: The covariance of their sampling errors.
         noise: The privacy noise in them, part by part.
+        bias: For each, the largest bias in either direction, which intervals allow for; empty where there is none.
 
     Example:
         >>> apart = JointEstimate(("a", "b"), (2.0, 5.0), ((1.0, 0.0), (0.0, 1.0)), ())
@@ -55,6 +56,7 @@ class JointEstimate:
     values: tuple[float, ...]
     sampling: tuple[tuple[float, ...], ...]
     noise: tuple[JointNoise, ...]
+    bias: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = {
@@ -62,10 +64,11 @@ class JointEstimate:
             len(self.sampling),
             *map(len, self.sampling),
             *(len(each.scales) for each in self.noise),
+            len(self.bias or self.names),
         }
         if sizes != {len(self.names)}:
             raise QueryError(
-                expected=f"{len(self.names)} estimates with a covariance and noise of the same size",
+                expected=f"{len(self.names)} estimates with a covariance, noise and bias of the same size",
                 got=f"sizes {sorted(sizes)}",
                 hint="give one number for each name everywhere.",
             )
@@ -84,6 +87,14 @@ class JointEstimate:
         along = np.asarray(gradient, dtype=float)
         scales = [(each, abs(float(along @ np.array(each.scales)))) for each in self.noise]
         return tuple(NoiseTerm(each.family, scale, each.parts) for each, scale in scales if scale > 0)
+
+    def bias_along(self, gradient: Sequence[float]) -> float:
+        """Return the largest bias of such a combination: biases of single estimates may add up."""
+        return float(np.abs(gradient) @ np.array(self.bias)) if self.bias else 0.0
+
+    def with_bias(self, bound: float) -> Self:
+        """Return the same estimates, each with this much more bias to allow for."""
+        return replace(self, bias=tuple(each + bound for each in self.bias or (0.0,) * len(self.names)))
 
     def standard_error(self, gradient: Sequence[float]) -> float:
         """Return the standard error of such a combination, sampling error and privacy noise together."""
@@ -117,6 +128,7 @@ class JointEstimate:
                 JointNoise(each.family, tuple(map(float, matrix @ np.array(each.scales))), each.parts)
                 for each in self.noise
             ),
+            tuple(self.bias_along(line) for line in matrix.tolist()) if self.bias else (),
         )
 
     def simultaneous(self, level: float) -> float:
@@ -148,8 +160,9 @@ class JointEstimate:
         return float(np.quantile(np.abs(draws / errors).max(axis=1), level))
 
     def intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
-        """Return intervals that hold for all estimates at once, with probability `level`."""
+        """Return intervals that hold for all estimates at once, with probability `level`, whatever the biases."""
         half = self.simultaneous(level) * np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        half = half + np.array(self.bias or 0.0)
         return tuple((float(value - each), float(value + each)) for value, each in zip(self.values, half, strict=True))
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
@@ -162,14 +175,15 @@ class JointEstimate:
         """
         check_level(level)
         along = self._only(name)
-        half = half_width(self.sampling_sd(along), few_terms(self.noise_along(along)), level)
+        half = half_width(self.sampling_sd(along), few_terms(self.noise_along(along)), level, self.bias_along(along))
         return self.value(name) - half, self.value(name) + half
 
     def p_value(self, name: str, null: float = 0.0) -> float:
         """Return the two-sided p-value of the hypothesis that one estimate is `null`; it accounts for privacy noise."""
         along = self._only(name)
-        noise = few_terms(self.noise_along(along))
-        return min(2 * beyond(abs(self.value(name) - null), self.sampling_sd(along), noise), 1.0)
+        sampling, noise = self.sampling_sd(along), few_terms(self.noise_along(along))
+        far, bias = abs(self.value(name) - null), self.bias_along(along)
+        return min(beyond(far - bias, sampling, noise) + beyond(far + bias, sampling, noise), 1.0)
 
     def _only(self, name: str) -> list[float]:
         place = self.names.index(name)
@@ -183,4 +197,5 @@ class JointEstimate:
             values=tuple(document["values"]),
             sampling=tuple(tuple(line) for line in document["sampling"]),
             noise=tuple(JointNoise(each["family"], tuple(each["scales"]), each["parts"]) for each in document["noise"]),
+            bias=tuple(document.get("bias", ())),
         )

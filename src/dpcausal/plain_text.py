@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import is_dataclass
 
 from dpcausal.errors import DpcausalError, SchemaError
 
@@ -58,3 +59,13 @@ def visible(line: str) -> str:
         'a⟨U+202E⟩b'
     """
     return "".join(each if each == "\t" or is_plain_text(each) else f"⟨U+{ord(each):04X}⟩" for each in line)
+
+
+def printed_texts(result: object) -> Iterator[object]:
+    """Yield every text of a result that is printed: its own, those in its tuples, of its parts."""
+    for value in vars(result).values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str):
+                yield each
+            elif is_dataclass(each):
+                yield from printed_texts(each)

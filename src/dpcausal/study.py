@@ -17,12 +17,11 @@ from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import lines_in
+from dpcausal.planning.left_in import adjusts_for, confounders_of, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import with_left_in
 from dpcausal.pooling import Automatic, Rule, describe_pooling
 from dpcausal.prepared import Prepared, StudyResult
 from dpcausal.price import Price
-from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
 from dpcausal.release import Asked, debits_of
@@ -205,9 +204,7 @@ class Study:
     @property
     def adjusts_for(self) -> tuple[str, ...]:
         """The covariates that the estimator adjusts for."""
-        estimator = self._adjusting
-        by = getattr(estimator, "by", None)
-        return tuple(getattr(estimator, "covariates", ()) if not by else (cut.name for cut in cuts_of(by)))
+        return adjusts_for(self.estimator)
 
     @property
     def unused_covariates(self) -> tuple[str, ...]:
@@ -300,7 +297,13 @@ class Study:
 
     def rehearsed(self, n: int, site: str = "") -> Effect:
         """Return the effect to expect from a site with so many units: its price, and the width of its interval."""
-        return self._estimate(self.rehearsal(n), site)
+        return self.with_left_in(self._estimate(self.rehearsal(n), site))
+
+    def with_left_in(self, effect: Effect) -> Effect:
+        """Return an effect whose interval allows for the confounding that the adjustment is expected to leave in."""
+        rehearsal = self.rehearsal(effect.n)
+        bound = expected_left_in(self.estimator, confounders_of(self.estimator, self.schema), rehearsal)
+        return with_expected_left_in(effect, bound, rehearsal)
 
     def rehearsal(self, n: int, **expected: float | None) -> Rehearsal:
         """Return the rehearsal of a table with so many units; arguments override the study's own expectations.
@@ -316,9 +319,9 @@ class Study:
 
     def warned(self, effect: Effect, site: str = "") -> Effect:
         """Return an effect of this study with what its plan says: the confounding left in, an unexpected width."""
+        effect = self.with_left_in(effect) if effect.n > 1 else effect
         if effect.sites or effect.n < 2:
             return effect
-        effect = with_left_in(effect, self._adjusting, self._covariates(), self.rehearsal(effect.n))
         return warned_of_width(
             effect, half_width(self.rehearsed(effect.n, site)), informed="outcome_sd" in self.expected
         )

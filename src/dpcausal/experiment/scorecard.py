@@ -290,8 +290,8 @@ def _errors(sampling_sd: float, noise: tuple[NoiseTerm, ...]) -> tuple[float, tu
     return max(sampling_sd, _LEAST_SAMPLING * privacy_sd), few_terms(noise)
 
 
-def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float) -> float:
-    return inverted_half_width(*_errors(sampling_sd, noise), level)
+def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
+    return inverted_half_width(*_errors(sampling_sd, noise), level) + bias
 
 
 def limits(low: float | None, high: float | None) -> str:

@@ -106,7 +106,7 @@ def sequential_looks(  # noqa: PLR0913 (all but the first have names)
     for effect, fraction, total, critical in zip(effects, fractions, spent, criticals, strict=True):
         level = 2 * _NORMAL.cdf(-critical)
         p_value = effect.p_value(null)
-        half = critical * (effect.standard_error or 0.0)
+        half = critical * (effect.standard_error or 0.0) + effect.bias_bound
         normal = effect.estimate - half, effect.estimate + half
         interval = effect.interval(1 - level) if level > _SMALLEST else normal
         looks.append(Look(effect.n, fraction, p_value, level, total, interval, p_value <= level))

@@ -10,6 +10,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
+from dpcausal.planning.left_in import LeavingIn, adjusts_for, expected_left_in
 from dpcausal.planning.precision import (
     MOST_TRIED,
     epsilon_for,
@@ -21,10 +22,9 @@ from dpcausal.planning.precision import (
     width_curve,
     wrong_sign,
 )
-from dpcausal.planning.ranking import Candidate, Ranking, Shape, has_own_design, rank_alone, rank_estimators
+from dpcausal.planning.ranking import Ranking, Shape, has_own_design, rank_alone, rank_estimators
 from dpcausal.price import Price
 from dpcausal.queries import Cut
-from dpcausal.queries.cuts import cuts_of
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import format_receipt
@@ -112,8 +112,12 @@ class Plan:
         Where an estimator yields no interval, there is no width.
         """
         fitting = {each.label: each for each in self.ranking.candidates if not _alike(each.estimator, self.estimator)}
-        curves = {THIS: width_curve(self.estimator, self.rehearsal, self.effect.guarantee.delta)}
-        curves |= {name: width_curve(each.estimator, self.rehearsal, each.delta) for name, each in fitting.items()}
+        this = LeavingIn(self.estimator, self.effect.left_in)
+        curves = {THIS: width_curve(this, self.rehearsal, self.effect.guarantee.delta)}
+        curves |= {
+            name: width_curve(LeavingIn(each.estimator, each.bias), self.rehearsal, each.delta)
+            for name, each in fitting.items()
+        }
         return {name: curve for name, curve in curves.items() if curve}
 
     def __str__(self) -> str:
@@ -161,6 +165,7 @@ class Plan:
         parts = half_width_of(effect.sampling_sd or 0.0, (), 0.95), half_width_of(0.0, effect.noise, 0.95)
         alone = (
             f"sampling alone would give ± {format_number(parts[0])}, privacy noise alone ± {format_number(parts[1])}"
+            + (f", confounding left in ± {format_number(effect.left_in)}" if effect.left_in else "")
         )
         effect_size = f"an effect of {format_number(self.smallest_detectable)} or more, with 80 % power"
         expect = "probably none; where there is one, expect" if self.refused else "expect"
@@ -210,12 +215,13 @@ class Plan:
             "refused_share": self.refusals / REHEARSALS,
             "sampling_sd": self.effect.sampling_sd,
             "privacy_sd": self.effect.privacy_sd,
+            "left_in": self.effect.left_in,
             "target_width": None if self.width is None or math.isinf(self.width) else self.width,
             "epsilon_needed": self.epsilon_needed,
             "units_needed": self.units_needed,
             "max_confounders": self.max_confounders,
             "estimators": [
-                {name: value if each.interval else None for name, value in _sizes(each).items()}
+                {"half_width": each.half_width if each.interval else None}
                 | {name: value for name, value in vars(each).items() if name not in ("estimator", "half_width")}
                 for each in (*self.ranking.candidates, *self.ranking.not_ranked)
             ],
@@ -224,10 +230,6 @@ class Plan:
             "public": {name: value for name, value in asdict(self.rehearsal).items() if name not in ("schema", "n")},
         }
         return json.dumps(document, sort_keys=True, allow_nan=False)
-
-
-def _sizes(candidate: Candidate) -> dict[str, float]:
-    return {"half_width": candidate.half_width, "error": candidate.error}
 
 
 def _alike(first: Estimator, second: Estimator) -> bool:
@@ -270,7 +272,9 @@ def plan(  # noqa: PLR0913
         >>> trial.epsilon_needed, trial.units_needed
         (0.72, 2740)
     """
-    effect = estimator.estimate(rehearsal, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    confounders = adjusts_for(estimator) if covariates is None else covariates
+    planned = LeavingIn(estimator, expected_left_in(estimator, confounders, rehearsal))
+    effect = planned.estimate(rehearsal, epsilon=guarantee.epsilon, delta=guarantee.delta)
     if width is None and math.isinf(half_width(effect)):
         width = math.inf
     if has_own_design(estimator):
@@ -279,7 +283,7 @@ def plan(  # noqa: PLR0913
         ranking = rank_estimators(
             rehearsal,
             guarantee,
-            covariates=_adjusts_for(estimator) or None if covariates is None else covariates,
+            covariates=confounders or covariates,
             by=getattr(estimator, "by", None) or () if by is None else by,
             shape=shape,
         )
@@ -289,15 +293,9 @@ def plan(  # noqa: PLR0913
         rehearsal=rehearsal,
         refusals=count_refusals(estimator, rehearsal, guarantee),
         width=width,
-        epsilon_needed=None if width is None else epsilon_for(width, estimator, rehearsal, guarantee.delta),
-        units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),
+        epsilon_needed=None if width is None else epsilon_for(width, planned, rehearsal, guarantee.delta),
+        units_needed=None if width is None else units_for(width, planned, rehearsal, guarantee),
         max_confounders=max_confounders(rehearsal, guarantee),
         ranking=ranking,
         price=price,
     )
-
-
-def _adjusts_for(estimator: Estimator) -> list[str]:
-    """Return the covariates that an estimator adjusts for."""
-    by = getattr(estimator, "by", None)
-    return [cut.name for cut in cuts_of(by)] if by else list(getattr(estimator, "covariates", ()))

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
+from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.effect import Effect, Estimator
@@ -25,8 +24,9 @@ from dpcausal.estimators.average import (
     Winsorised,
 )
 from dpcausal.guarantee import Guarantee
+from dpcausal.planning.left_in import LeavingIn, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import coarse_strata, confounding_left, propose_strata
+from dpcausal.planning.strata import coarse_strata, propose_strata
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
@@ -64,9 +64,6 @@ _PREFERENCE = 2.0
 _TAIL_PREFERENCE = 1.1
 """Winsorising, which assumes something about the tail, comes first only where it is so much more precise."""
 
-_ONE_SIDED = NormalDist().inv_cdf(0.95) / NormalDist().inv_cdf(0.975)
-"""The distance that an error exceeds in one direction once in twenty times, as a share of the half width."""
-
 _MOST_NAMES = 4
 """A label lists so many covariates; of more it gives the number."""
 
@@ -78,10 +75,11 @@ class Candidate:
     Attributes:
         estimator: The estimator, ready to use.
         label: Its name, in words.
-        half_width: The expected half width of the 95 % interval; infinite where none is expected.
+        half_width: The expected half width of the 95 % interval, which allows for the bias: the distance to the truth
+            that the estimate stays within in 95 % of studies. Infinite where no interval is expected.
         sampling_sd: The standard deviation of the sampling error.
         privacy_sd: The standard deviation of the privacy noise.
-        bias: The confounding that is expected to stay in the estimate; the interval does not include it.
+        bias: The confounding that is expected to stay in the estimate.
         delta: The delta to use: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
         assumes: The shape that it assumes, in words.
         whole: Whether it adjusts for every confounder without a model.
@@ -104,11 +102,6 @@ class Candidate:
         """Whether it is expected to yield an interval."""
         return math.isfinite(self.half_width)
 
-    @property
-    def error(self) -> float:
-        """The distance to the truth that the estimate stays within in 95 % of studies, bias included."""
-        return max(self.half_width, self.bias + _ONE_SIDED * self.half_width)
-
 
 @dataclass(frozen=True)
 class Ranking:
@@ -120,6 +113,7 @@ class Ranking:
         confounders: The number of declared confounders.
         shape: What is known about the shape of models.
         guarantee: The guarantee that they may use.
+        rehearsal: The expectations about the table.
         assumed: The assumptions, in words.
     """
 
@@ -128,6 +122,7 @@ class Ranking:
     confounders: int
     shape: Shape
     guarantee: Guarantee
+    rehearsal: Rehearsal
     assumed: tuple[str, ...]
 
     @property
@@ -139,7 +134,7 @@ class Ranking:
         """Estimate the effect with the best estimator, for no more than the guarantee."""
         first = self.candidates[0]
         effect = first.estimator.estimate(source, epsilon=self.guarantee.epsilon, delta=first.delta)
-        return replace(effect, left_in=first.bias)
+        return with_expected_left_in(effect, first.bias, self.rehearsal)
 
     @property
     def why(self) -> str:
@@ -151,12 +146,12 @@ class Ranking:
             return self._why_of_trial(first)
         if not first.interval:
             return "no estimator that adjusts is expected to give an interval: use more epsilon or more units"
-        narrowest = min(self.candidates, key=lambda each: each.error)
-        within = f"it is expected within {format_number(first.error)} of the truth in 95 % of studies"
+        narrowest = min(self.candidates, key=lambda each: each.half_width)
+        within = f"it is expected within {format_number(first.half_width)} of the truth in 95 % of studies"
         if narrowest is first:
             return f"{within}, the least of those that adjust"
         return (
-            f"{within}, without a model; {narrowest.label} would be within {format_number(narrowest.error)}, "
+            f"{within}, without a model; {narrowest.label} would be within {format_number(narrowest.half_width)}, "
             f"where it holds that {narrowest.assumes}"
         )
 
@@ -173,7 +168,7 @@ class Ranking:
     @property
     def table(self) -> str:
         """The candidates, the best first, as a table in text."""
-        lines = [f"{'':>3} {'95 % within':>11} {'interval ±':>10} {'left in':>9} {'delta':>6}  estimator (and shape)"]
+        lines = [f"{'':>3} {'interval ±':>10} {'left in':>9} {'delta':>6}  estimator (and shape)"]
         lines += [f"{place:>2}. {_line(each)} ({each.assumes})" for place, each in enumerate(self.candidates, start=1)]
         lines += [f"  - {_line(each)} ({each.not_ranked})" for each in self.not_ranked]
         return "\n".join(lines)
@@ -184,8 +179,8 @@ class Ranking:
 
 
 def _line(each: Candidate) -> str:
-    error, half = (format_number(size) if each.interval else "none" for size in (each.error, each.half_width))
-    return f"{error:>11} {half:>10} {format_number(each.bias):>9} {each.delta:>6g}  {each.label}"
+    half = format_number(each.half_width) if each.interval else "none"
+    return f"{half:>10} {format_number(each.bias):>9} {each.delta:>6g}  {each.label}"
 
 
 def rank_estimators(
@@ -199,8 +194,8 @@ def rank_estimators(
     """Rank estimators of the average treatment effect by their expected error. Reads no data and spends nothing.
 
     The expected error is the distance to the truth that the estimate stays within in 95 % of studies: the half width of
-    its interval, and the confounding that it leaves in. Strata need no model. Where nothing is known about shapes, they
-    come first unless a model is twice as precise.
+    its interval, which allows for the confounding that it leaves in. Strata need no model. Where nothing is known about
+    shapes, they come first unless a model is twice as precise.
 
     Args:
         rehearsal: The expectations about the table.
@@ -237,7 +232,7 @@ def rank_estimators(
     ranked = sorted((each for each in found if each.not_ranked == reason), key=lambda each: _order(each, shape))
     apart = tuple(each for each in found if each.not_ranked != reason)
     assumed = (*rehearsal.caveats, *scenario.caveats(ranked, shape))
-    return Ranking(tuple(ranked), apart, len(names), shape, guarantee, assumed)
+    return Ranking(tuple(ranked), apart, len(names), shape, guarantee, rehearsal, assumed)
 
 
 def has_own_design(estimator: Estimator) -> bool:
@@ -249,7 +244,7 @@ def rank_alone(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee)
     """Return an estimator with a design of its own as the only candidate."""
     name = type(estimator).__name__
     candidate = _Scenario(rehearsal, guarantee, ()).candidate(estimator, name, "as it says itself", whole=True)
-    return Ranking((candidate,), (), 0, "unknown", guarantee, rehearsal.caveats)
+    return Ranking((candidate,), (), 0, "unknown", guarantee, rehearsal, rehearsal.caveats)
 
 
 def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
@@ -257,7 +252,7 @@ def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
     factor = _PREFERENCE if shape == "unknown" and not candidate.whole else 1.0
     if isinstance(candidate.estimator, Winsorised):
         factor *= _TAIL_PREFERENCE
-    return candidate.error * factor, math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
+    return candidate.half_width * factor, math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
 
 
 @dataclass(frozen=True)
@@ -294,8 +289,8 @@ class _Scenario:
         whole: bool = False,
         not_ranked: str = "",
     ) -> Candidate:
-        """Return a candidate with the bias that its interval does not include."""
-        effect, delta = self._narrowest(estimator)
+        """Return a candidate whose interval allows for this bias."""
+        effect, delta = self._narrowest(LeavingIn(estimator, bias))
         if not not_ranked and _OVERLAP in effect.estimand:
             # Without a model there is no effect where arms do not overlap; with one, another estimator has it.
             inner = estimator.estimator if isinstance(estimator, Winsorised) else estimator
@@ -387,7 +382,7 @@ class _Scenario:
             Winsorised(estimator) if winsorised else estimator,
             f"{'winsorised ' * winsorised}stratification by {_listed(list(cuts))}",
             f"none within cells{of}{tail}",
-            bias=confounding_left(list(cuts.values()), self.confounders, self.rehearsal),
+            bias=expected_left_in(estimator, self.confounders, self.rehearsal),
             whole=not without,
         )
 

@@ -2,13 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import NormalDist
 
-from dpcausal.effect import Effect, Estimator
-from dpcausal.estimators.average import Stratification
 from dpcausal.queries import Cut
-from dpcausal.queries.cuts import MOST_STRATA, cuts_of
+from dpcausal.queries.cuts import MOST_STRATA
 from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
@@ -107,13 +104,6 @@ def confounding_left(cuts: Sequence[Cut], confounders: Sequence[str], rehearsal:
     cut = {each.name: each for each in cuts}
     left = [share_within(cut[name], rehearsal) if name in cut else 1.0 for name in confounders]
     return rehearsal.confounding * rehearsal.sd * sum(left) / len(left) if left else 0.0
-
-
-def with_left_in(effect: Effect, estimator: Estimator, confounders: Sequence[str], rehearsal: Rehearsal) -> Effect:
-    """Return an effect with the confounding that its strata are expected to leave in; as it is where it has none."""
-    if not isinstance(estimator, Stratification):
-        return effect
-    return replace(effect, left_in=confounding_left(cuts_of(estimator.by), confounders, rehearsal))
 
 
 def share_within(cut: Cut, rehearsal: Rehearsal) -> float:

@@ -13,8 +13,16 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
-from dpcausal.pooling.robust import RobustFit
-from dpcausal.pooling.weights import Automatic, Rule, automatic_rule, inverse_variance, median_sd, weights_of
+from dpcausal.pooling.robust import RobustFit, scaled_errors
+from dpcausal.pooling.weights import (
+    Automatic,
+    Rule,
+    automatic_rule,
+    inverse_variance,
+    largest_bias,
+    median_sd,
+    weights_of,
+)
 from dpcausal.site_share import SiteShare
 from dpcausal.text import format_number
 
@@ -41,7 +49,6 @@ _ASSUMPTIONS: dict[Rule, tuple[str, ...]] = {
 _MOST, _DECIDES, _DISAGREES = 0.5, 0.9, 3.0
 """A site has most of the weight, or decides alone, beyond these shares, and disagrees if it is so many standard errors
 from the rest."""
-
 
 _SYMMETRIC = (
     "each site's effect is a ratio, pooled by errors to first order: the interval is symmetric, and too narrow where a "
@@ -143,7 +150,7 @@ def pool(
     between_sd = _between_sd(rule, differing, weights)
     if rule == "robust" and sampling_sd is not None and not first.rehearsed:
         fitted = RobustFit.of(estimates, variances).standard_error
-        sampling_sd, noise, between_sd = _scaled_errors(fitted, sampling_sd, noise)
+        sampling_sd, noise, between_sd = scaled_errors(fitted, sampling_sd, noise)
     against = _against_others(list(sites), estimates, variances, weights) if rule != "median" else ""
     alone = against if rule != "largest" and weights.max() >= _DECIDES else ""
     return Effect(
@@ -180,7 +187,8 @@ def pool(
         degrees_of_freedom=len(sites) - 1 if rule == "robust" else 0,
         quantity=first.quantity,
         arm_means=None if rule in {"median", "robust"} else _arm_means(list(sites.values()), weights),
-        bias_bound=float(weights @ [effect.bias_bound for effect in sites.values()]),
+        bias_bound=largest_bias(rule, weights, [effect.bias_bound for effect in sites.values()]),
+        left_in=largest_bias(rule, weights, [effect.left_in for effect in sites.values()]),
         sites=_shares(sites, weights, absent),
         warnings=(
             *((f"{against}. This warning uses released numbers only and cost no privacy.",) if against else ()),
@@ -227,20 +235,6 @@ def _errors_of_median(effects: Sequence[Effect], variances: Array) -> tuple[floa
     return (error * math.sqrt(1 - share) if known else None), noise
 
 
-def _scaled_errors(
-    error: float, sampling_sd: float, noise: tuple[NoiseTerm, ...]
-) -> tuple[float, tuple[NoiseTerm, ...], float]:
-    """Return sampling error, noise and between-site error that add up to a standard error estimated from differences.
-
-    What exceeds sampling error and noise is heterogeneity. Where sites agree better than both allow, both are scaled.
-    """
-    known = math.hypot(sampling_sd, *(math.sqrt(term.variance) for term in noise))
-    if error >= known:
-        return sampling_sd, noise, math.sqrt(error**2 - known**2)
-    times = error / known
-    return sampling_sd * times, tuple(replace(term, scale=term.scale * times) for term in noise), 0.0
-
-
 def _against_others(sites: Sequence[str], estimates: Array, variances: Array, weights: Array) -> str:
     """Return a warning where one site has most of the weight and disagrees with all others; empty where none does."""
     first = int(np.argmax(weights))
@@ -283,6 +277,7 @@ def _arm_means(effects: Sequence[Effect], weights: Array) -> JointEstimate | Non
             for site, share in zip(means, shares, strict=True)
             for each in site.noise
         ),
+        bias=tuple(map(float, shares @ [each.bias or (0.0,) * len(each.names) for each in means])),
     )
 
 

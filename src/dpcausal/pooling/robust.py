@@ -1,12 +1,13 @@
 """Huber's M-estimator of the effects of sites: a site that is far from the others has a bounded influence."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from dpcausal.arrays import Array
+from dpcausal.interval import NoiseTerm
 
 _BEND = 1.345
 """Residuals count up to so many standard errors: 95 % efficient where all are normal (Huber 1964)."""
@@ -95,3 +96,17 @@ def _between(estimates: Array, variances: Array) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return high
+
+
+def scaled_errors(
+    error: float, sampling_sd: float, noise: tuple[NoiseTerm, ...]
+) -> tuple[float, tuple[NoiseTerm, ...], float]:
+    """Return sampling error, noise and between-site error that add up to a standard error estimated from differences.
+
+    What exceeds sampling error and noise is heterogeneity. Where sites agree better than both allow, both are scaled.
+    """
+    known = math.hypot(sampling_sd, *(math.sqrt(term.variance) for term in noise))
+    if error >= known:
+        return sampling_sd, noise, math.sqrt(error**2 - known**2)
+    times = error / known
+    return sampling_sd * times, tuple(replace(term, scale=term.scale * times) for term in noise), 0.0

@@ -1,6 +1,7 @@
 """Weights of sites by rule. Arithmetic on public numbers: no names, no randomness, any number of sites."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -112,3 +113,13 @@ def _scaled(sizes: Array) -> Array:
     """Return sizes as shares of their sum."""
     shares: Array = sizes / sizes.sum()
     return shares
+
+
+def largest_bias(rule: Rule, weights: Array, bounds: Sequence[float]) -> float:
+    """Return the largest bias of a pooled effect: all sites may err in one direction, and any may be the median.
+
+    Example:
+        >>> largest_bias("sample_size", np.array([0.75, 0.25]), [0.2, 0.4])
+        0.25
+    """
+    return max(bounds) if rule == "median" else float(weights @ np.array(bounds))

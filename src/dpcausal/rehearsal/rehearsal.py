@@ -96,7 +96,7 @@ class Rehearsal(Expectations):
 
     def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
         """Return the same expectations of covariates by their scores, whose standard deviation is that of a scale."""
-        return replace(self, schema=self.schema.scaled(scales, indicators))
+        return replace(self, schema=self.schema.scaled(scales, indicators), covariate_sd=1 / REACH)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price."""

@@ -88,14 +88,13 @@ class Winsorised(BaseEstimator):
             narrowed(source, found.low, found.high), epsilon=rest.epsilon, delta=rest.delta
         )
         return replace(
-            effect,
+            effect.with_bias(found.bias),
             estimand=effect.estimand + found.words(source.schema.outcome.name),
             method=f"{effect.method}; outcomes winsorised at bounds from noisy counts",
             guarantee=replace(guarantee, delta=effect.guarantee.delta, proof_status=effect.guarantee.proof_status),
             assumptions=(*effect.assumptions, *found.assumptions),
             receipts=(counts.receipt, *effect.receipts),
             notes=(*effect.notes, *found.notes(counts, grid, _units(source, list(counts.values)))),
-            bias_bound=effect.bias_bound + found.bias,
         )
 
     def _anchor(self, source: Source) -> float:
