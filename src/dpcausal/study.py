@@ -310,9 +310,10 @@ class Study:
 
         For secure sums it is that of all sites together, if all answer.
         """
-        given = {name: value for name, value in expected.items() if value is not None}
         trial = {"confounding": 0.0} if self.design == "trial" else {}
-        numbers: dict[str, Any] = {**trial, **self.expected, **given}
+        numbers: dict[str, Any] = (
+            trial | self.expected | {name: each for name, each in expected.items() if each is not None}
+        )
         if settings := self.secure_settings:  # all sites together
             numbers |= {"parts": len(settings.sites) / settings.honest, "sites": len(settings.sites)}
         return Rehearsal(self.schema, n, **numbers)
@@ -322,9 +323,8 @@ class Study:
         effect = self.with_left_in(effect) if effect.n > 1 else effect
         if effect.sites or effect.n < 2:
             return effect
-        return warned_of_width(
-            effect, half_width(self.rehearsed(effect.n, site)), informed="outcome_sd" in self.expected
-        )
+        planned = half_width(self.rehearsed(effect.n, site))
+        return warned_of_width(effect, planned, informed="outcome_sd" in self.expected)
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return the queries of the estimator. One that depends on an earlier answer holds a rehearsed answer."""
@@ -349,8 +349,7 @@ class Study:
         return self._diagnose, lambda source: self._estimate(source, site), self._analyse
 
     def _analyse(self, source: Source) -> dict[str, SecondaryResult]:
-        source = self.seen(source)
-        return {label: each.estimate(source) for label, each in self.secondary_analyses().items()}
+        return {label: each.estimate(self.seen(source)) for label, each in self.secondary_analyses().items()}
 
     def secondary_analyses(self) -> dict[str, Secondary]:
         """Return the secondary analyses, by label, each with its price."""
