@@ -274,8 +274,8 @@ class Study:
         return SummedSource(source) if self.pooling == "sums" else source
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
-        source = self.seen(source)
-        return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in self.diagnostics().items()}
+        asked, seen = self.diagnostics().items(), self.seen(source)
+        return {name: diagnostic.estimate(seen, epsilon=epsilon) for name, (diagnostic, epsilon) in asked}
 
     def _estimate(self, source: Source, site: str) -> Effect:
         source = self.seen(AdditiveSource(source) if site else source)
@@ -288,8 +288,7 @@ class Study:
             source: What answers the queries: a vault, or a coordinator of secure sums, which has all answers already.
             site: The site that this vault belongs to, where many sites are asked.
         """
-        recording = RecordingSource(source)
-        diagnoses = self._diagnose(recording)
+        diagnoses = self._diagnose(recording := RecordingSource(source))
         if any(diagnosis.passes is False for diagnosis in diagnoses.values()):
             return StudyResult(None, diagnoses, tuple(recording.releases))
         effect, secondary = self._estimate(recording, site), self._analyse(recording)
@@ -310,10 +309,9 @@ class Study:
 
         For secure sums it is that of all sites together, if all answer.
         """
+        given = {name: value for name, value in expected.items() if value is not None}
         trial = {"confounding": 0.0} if self.design == "trial" else {}
-        numbers: dict[str, Any] = (
-            trial | self.expected | {name: each for name, each in expected.items() if each is not None}
-        )
+        numbers: dict[str, Any] = {**trial, **self.expected, **given}
         if settings := self.secure_settings:  # all sites together
             numbers |= {"parts": len(settings.sites) / settings.honest, "sites": len(settings.sites)}
         return Rehearsal(self.schema, n, **numbers)
