@@ -1,7 +1,7 @@
 """Balance of the arms: standardised mean differences of covariates, before and after weighting."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,12 +91,14 @@ class Balance:
         if not self.weighted_by:
             return self._result(source, guarantee, (), (source.release(CovariateSums(self.covariates), guarantee),))
 
-        def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
+        def then(covariates: Sequence[str], coefficients: Sequence[float], rest: Guarantee) -> Asks:
             first, second = rest.split(_FIRST)
-            return [(CovariateSums(self.covariates), first), (self._weighted(coefficients), second)]
+            weighted = replace(self, weighted_by=covariates)._weighted(coefficients)  # noqa: SLF001 (its own copy)
+            return [(CovariateSums(self.covariates), first), (weighted, second)]
 
-        made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
-        return self._result(source, guarantee, (made,) if score is None else (), tuple(sums))
+        scaled, made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
+        table = self._result(scaled.source, guarantee, (made,) if score is None else (), tuple(sums))
+        return replace(table, receipts=(*scaled.receipts, *table.receipts), notes=(*scaled.notes, *table.notes))
 
     def _weighted(self, coefficients: Sequence[float]) -> WeightedCovariates:
         return WeightedCovariates(self.covariates, self.weighted_by, coefficients, self.estimand, self.clip)

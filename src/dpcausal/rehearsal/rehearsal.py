@@ -106,7 +106,7 @@ class Rehearsal(Expectations):
 
     def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
         """Return the same expectations of covariates by their scores, whose standard deviation is that of a scale."""
-        return replace(self, schema=self.schema.scaled(scales, indicators))
+        return replace(self, schema=self.schema.scaled(scales, indicators), covariate_sd=1 / REACH)
 
     def _seen_by(self, query: Query) -> Self:
         """Return the expectations for a query; of another outcome, such as whether one is missing, nothing is known."""
