@@ -216,6 +216,14 @@ def chosen(schema: dpc.Schema) -> dict[str, Any]:
     return {"confounding": 0.0, "typical": {name: each for name, each in TYPICAL.items() if name in names}}
 
 
+def costs(rng: np.random.Generator, n: int) -> Columns:
+    """Draw costs far below their bound."""
+    variance = math.log1p((6_500 / 5_000) ** 2)
+    cost = np.exp(math.log(5_000) - variance / 2 + math.sqrt(variance) * rng.normal(size=n))
+    return {"arm": rng.integers(0, 2, n), "cost": between(0, 200_000, cost)}
+
+
+COSTS = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Real("cost", 0, 200_000))
 TRIAL = SPREAD | {"confounding": 0.0}
 CASES = [
     Case("difference in means", OBSERVED, estimated(dpc.DifferenceInMeans()), trial, SPREAD),
@@ -224,6 +232,13 @@ CASES = [
     Case("three arms in strata", DOSES, estimated(dpc.ArmContrasts(by=["smoker"])), doses, SPREAD),
     Case("three arms, adjusted", DOSES, estimated(dpc.ArmContrasts(covariates=NAMES), 1e-6), doses, TRIAL),
     Case("median", OBSERVED, estimated(dpc.QuantileEffects(quantiles=[0.5])), trial, SPREAD),
+    Case(
+        "winsorised",
+        COSTS,
+        estimated(dpc.Winsorised(dpc.DifferenceInMeans())),
+        costs,
+        {"outcome_mean": 5_000, "outcome_sd": 6_500},
+    ),
     Case(
         "change", PANEL, estimated(dpc.DifferenceInDifferences(before="before")), panel, SPREAD | {"correlation": 0.85}
     ),

@@ -1,7 +1,7 @@
 """A synthetic population that is as public expectations say. Nobody is in it.
 
 Queries are answered from it by the functions that answer them in a vault, so that a plan cannot disagree with what is
-then asked. Its size is fixed: a sum over n units is the sum over it, times n over its size.
+then asked. Its size does not depend on n: a sum over n units is the sum over it, times n over its size.
 """
 
 import math
@@ -31,6 +31,7 @@ from dpcausal.queries import (
     StratumCounts,
     SubgroupMoments,
     WeightedCounts,
+    WeightedCovariates,
 )
 from dpcausal.real import Real
 from dpcausal.vault.answers import ANSWERS
@@ -38,8 +39,8 @@ from dpcausal.vault.context import AnswerContext, Draws
 from dpcausal.vault.engines import OUTSIDE
 from dpcausal.vault.engines.memory import MemoryEngine
 
-SIZE = 2**14
-"""The number of units in the population."""
+_SIZE, _LARGEST, _FEWEST = 2**14, 2**20, 64
+"""The number of units in the population; more where an arm would have fewer than the last number, up to the second."""
 
 _EXPLAINED = 0.25
 """The share of the outcome's variance within an arm that covariates explain, where a query uses them."""
@@ -58,8 +59,10 @@ _OUTCOME = ""
 def expected_sums(query: Query, expectations: Expectations, coordinates: Iterable[Coordinate]) -> dict[str, float]:
     """Return the expected answer to a query that adds up units, in the schema's units."""
     parts = {part.name: getattr(expectations, part.name) for part in fields(Expectations)}
-    sums = _sums(query, Expectations(**parts | {"n": SIZE}))  # type: ignore[arg-type]
-    return {at.name: sums[at.name] * at.tick * expectations.n / SIZE for at in coordinates}
+    smallest = min(share for share in expectations.arm_shares if share)
+    size = min(max(_SIZE, math.ceil(_FEWEST / smallest)), _LARGEST)
+    sums = _sums(query, Expectations(**parts | {"n": size}))  # type: ignore[arg-type]
+    return {at.name: sums[at.name] * at.tick * expectations.n / size for at in coordinates}
 
 
 @lru_cache(1024)
@@ -114,6 +117,8 @@ class _Roles:
                 roles = cls(independent=names, time=True)
             case CutoffMoments():
                 roles = cls(predictors=names, confound=False)
+            case WeightedCovariates(score=score):
+                roles = cls(predictors=tuple(score), independent=tuple(name for name in names if name not in score))
             case CellMoments() | SubgroupMoments() | StratumCounts():
                 roles = cls(independent=names)
         return roles
@@ -133,7 +138,7 @@ def _measures(names: Iterable[str], products: Iterable[tuple[str, str]], outcome
     return tuple((name, other) for name, other in found.items() if name != outcome)
 
 
-@lru_cache(64)
+@lru_cache(16)
 def _engine(expectations: Expectations, roles: _Roles) -> MemoryEngine:
     """Return the population as those see it who use its columns in some roles."""
     schema = expectations.schema
@@ -150,8 +155,8 @@ def _engine(expectations: Expectations, roles: _Roles) -> MemoryEngine:
 
 def _arms(expectations: Expectations) -> Int64s:
     """Return the place of every unit's arm; behind the last one for those in none."""
-    ends = np.rint(np.cumsum(expectations.arm_shares) * SIZE)
-    return np.searchsorted(ends, np.arange(SIZE), side="right").astype(np.int64)
+    ends = np.rint(np.cumsum(expectations.arm_shares) * expectations.n)
+    return np.searchsorted(ends, np.arange(expectations.n), side="right").astype(np.int64)
 
 
 def _scores(expectations: Expectations, roles: _Roles, treatment: Int64s, arms: Int64s) -> dict[str, Array]:
@@ -185,11 +190,11 @@ def _scores(expectations: Expectations, roles: _Roles, treatment: Int64s, arms: 
 
 def _independent(count: int, arms: Int64s) -> Array:
     """Return so many normal numbers of each unit: of mean 0, variance 1 and correlation 0 in each arm."""
-    table = np.random.default_rng(0).standard_normal((count, SIZE))  # a public seed: these protect nothing
+    table = np.random.default_rng(0).standard_normal((count, len(arms)))  # a public seed: these protect nothing
     for arm in np.unique(arms):
         part = table[:, arms == arm]
         part = part - part.mean(axis=1, keepdims=True)
-        if part.shape[1] > count + 1:
+        if part.shape[1] > 2 * count:
             part = np.linalg.solve(np.linalg.cholesky(np.cov(part, bias=True).reshape(count, count)), part)
         table[:, arms == arm] = part
     return np.asarray(table)

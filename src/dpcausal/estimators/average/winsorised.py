@@ -65,7 +65,7 @@ class Winsorised(BaseEstimator):
         ...     plan = estimator.estimate(trial, epsilon=1.0)
         ...     print(round(plan.sampling_sd), round(plan.privacy_sd), round(plan.bias_bound))
         184 433 0
-        184 105 54
+        184 105 110
     """
 
     also_called: ClassVar[str] = (

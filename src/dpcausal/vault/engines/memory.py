@@ -1,5 +1,7 @@
 """An engine over a coerced table that is in memory already: that of a synthetic population, which nobody is in."""
 
+import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.vault.engines import OUTSIDE, Batch, ExactInts, check_size, compared, exact_ints, place_expression
+from dpcausal.vault.engines import (
+    BATCH_ROWS,
+    OUTSIDE,
+    Batch,
+    ExactInts,
+    check_size,
+    compared,
+    exact_ints,
+    no_rows,
+    place_expression,
+)
 from dpcausal.vault.engines.duckdb import connect
 
 _NAME = "coerced"
@@ -16,13 +28,14 @@ _NAME = "coerced"
 class MemoryEngine:
     """Columns of integers as coercion makes them: `treatment`, `outcome`, `covariate_0` and so on, and `arm`."""
 
-    __slots__ = ("_columns", "_connection")
+    __slots__ = ("_columns", "_connection", "_lock")
 
     most_sql_features = 0
 
     def __init__(self, columns: Batch) -> None:
         self._columns = columns
         self._connection = connect(threads=1)
+        self._lock = threading.Lock()  # a connection answers one thread at a time
         table = pa.table({name: column.astype(np.int32) for name, column in columns.items()})
         self._connection.from_arrow(table).create(_NAME)
 
@@ -30,15 +43,22 @@ class MemoryEngine:
         """Return sums over groups of rows; see `Engine.aggregate`."""
         place, added = place_expression(cells), ", ".join(f"SUM({number})" for number in sums)
         chosen = "TRUE" if whole else f"treatment < {OUTSIDE}"
-        found = self._connection.execute(f"SELECT {place}, {added} FROM {_NAME} WHERE {chosen} GROUP BY 1").fetchall()  # noqa: S608
-        totals: ExactInts = np.zeros((int(np.prod(list(cells.values()), dtype=np.int64)), len(sums)), dtype=object)
+        text = f"SELECT {place}, {added} FROM {_NAME} WHERE {chosen} GROUP BY 1"  # noqa: S608
+        with self._lock:
+            found = self._connection.execute(text).fetchall()
+        totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         for at, *line in found:
             totals[at] = [int(value or 0) for value in line]
         return totals.reshape(*cells.values(), len(sums))
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         """Return the sum of a kernel over batches; see `Engine.fold`."""
-        return exact_ints(kernel(self._rows(columns, whole=False)))
+        rows = self._rows(columns, whole=False)
+        total = exact_ints(kernel(no_rows(columns)))
+        for start in range(0, len(rows[columns[0]]), BATCH_ROWS):
+            batch = {name: column[start : start + BATCH_ROWS] for name, column in rows.items()}
+            total = total + exact_ints(kernel(batch))
+        return total
 
     def collect(
         self,
