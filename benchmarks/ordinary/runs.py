@@ -97,7 +97,7 @@ def _one(key: str, table: Table, n: int, draw: Draw) -> Run:
     return (
         {"estimator": type(estimator).__name__, "of": estimand, "estimate": _short(effect.estimate)}
         | ({"refused": effect.no_interval[:120]} if effect.no_interval else {"half": _half(effect)})
-        | ({"strata": _short(_in_strata(estimator, effect, table, draw))} if estimand == "strata" else {})
+        | ({"shift": _short(_shift(estimator, effect, table, draw))} if estimand == "strata" else {})
         | {"plan": plan, "verdict": kind, "warnings": len(effect.warnings), "printed": effect.estimand}
     )
 
@@ -143,8 +143,8 @@ def estimand_of(printed: str) -> str:
     return printed
 
 
-def _in_strata(estimator: Any, effect: Effect, table: Table, draw: Draw) -> float:  # noqa: ANN401 (by its strata)
-    """Return the mean effect in the strata of this table, each counting as it does for the estimator."""
+def _shift(estimator: Any, effect: Effect, table: Table, draw: Draw) -> float:  # noqa: ANN401 (by its strata)
+    """Return by how much the effect in strata, each counting as it does for the estimator, exceeds the average one."""
     compared = ~np.isnan(draw.columns["y"])
     codes = [_codes(cut, table, draw)[compared] for cut in getattr(estimator, "estimator", estimator).by]
     _, stratum = np.unique(np.column_stack(codes), axis=0, return_inverse=True)
@@ -155,7 +155,7 @@ def _in_strata(estimator: Any, effect: Effect, table: Table, draw: Draw) -> floa
     both = (t > 0) & (c > 0)
     t, c, effects = t[both], c[both], effects[both]
     counts = np.minimum(t, cap * c) + np.minimum(c, cap * t)
-    return float((counts * effects / (t + c)).sum() / counts.sum())
+    return float((counts * effects / (t + c)).sum() / counts.sum() - draw.effect[compared].mean())
 
 
 def _codes(cut: str | dpc.Cut, table: Table, draw: Draw) -> Values:

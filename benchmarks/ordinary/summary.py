@@ -23,7 +23,7 @@ Cells = Mapping[str, Mapping[str, Cell]]
 def truth_of(table: str, run: Run) -> float | None:
     """Return the true value of the estimand that a run printed; None where the words are not known."""
     if run["of"] == "strata":
-        return float(run["strata"])
+        return truths()[table]["compared"]["ATE"] + float(run["shift"])
     return truths()[table]["compared"].get(run["of"])
 
 
