@@ -87,7 +87,7 @@ def _one(key: str, table: Table, n: int, draw: Draw) -> Run:
         estimator = ESTIMATORS[key](table, n)
         if estimator is None:
             return {"error": "not ranked"}
-        plan = _half(_estimate(key, estimator, table, n, table.rehearsal(n)))
+        plan = _interval(_estimate(key, estimator, table, n, table.rehearsal(n))).get("half")
         vault = dpc.Vault(draw.table(), table.schema, ledger="sqlite://", budget=_BUDGET)
         effect = _estimate(key, estimator, table, n, vault)
         kind = _verdict(effect, estimator, table, vault)
@@ -96,17 +96,19 @@ def _one(key: str, table: Table, n: int, draw: Draw) -> Run:
     estimand = estimand_of(effect.estimand)
     return (
         {"estimator": type(estimator).__name__, "of": estimand, "estimate": _short(effect.estimate)}
-        | ({"refused": effect.no_interval[:120]} if effect.no_interval else {"half": _half(effect)})
+        | _interval(effect)
         | ({"shift": _short(_shift(estimator, effect, table, draw))} if estimand == "strata" else {})
         | {"plan": plan, "verdict": kind, "warnings": len(effect.warnings), "printed": effect.estimand}
     )
 
 
-def _half(effect: Effect) -> float | None:
+def _interval(effect: Effect) -> Run:
+    """Return the half width, and the middle where it is not the estimate; or why there is no interval."""
     if effect.no_interval:
-        return None
+        return {"refused": effect.no_interval[:120]}
     low, high = effect.interval(0.95)
-    return _short((high - low) / 2)
+    middle, half = (low + high) / 2, (high - low) / 2
+    return {"half": _short(half)} | ({} if abs(middle - effect.estimate) < 1e-6 * half else {"middle": _short(middle)})
 
 
 def _short(number: float) -> float:

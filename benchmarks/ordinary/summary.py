@@ -41,12 +41,12 @@ def summary(table: str, runs: Sequence[Run]) -> dict[str, float]:
     errors = np.array([run["estimate"] - truth for run, truth in known])
     if len(errors) >= _ENOUGH:
         found["bias_over_sd"] = round(float(errors.mean() / errors.std(ddof=1)), 3)
-    wrong = sum((run["verdict"], truth > 0) in {("higher", False), ("lower", True)} for run, truth in known)
+    wrong = sum((_direction(run), truth > 0) in {("higher", False), ("lower", True)} for run, truth in known)
     found["wrong_sign"] = round(wrong / len(runs), 4)
     if unreported := sum(run["verdict"] == NO_REPORT for run, _ in known):
         found["no_report"] = unreported
     if given:
-        covered = [abs(run["estimate"] - truth) <= run["half"] for run, truth in given]
+        covered = [abs(_middle(run) - truth) <= run["half"] for run, truth in given]
         widths = np.array([run["half"] / 1.96 / _reference(run) for run, _ in given])
         found["coverage"] = round(float(np.mean(covered)), 4)
         found["width"], found["width_error"] = _median(widths)
@@ -57,6 +57,19 @@ def summary(table: str, runs: Sequence[Run]) -> dict[str, float]:
             found["plan_over_realised"] = float(f"{np.median(plans) / np.median(halves):.4g}")
     found["cpu"] = float(f"{np.mean([run['cpu'] for run in runs]):.3g}")
     return found
+
+
+def _direction(run: Run) -> str:
+    """Return what the report concluded; without a report, what its interval would have said."""
+    if run["verdict"] != NO_REPORT or "half" not in run:
+        return str(run["verdict"])
+    middle = _middle(run)
+    return "higher" if middle > run["half"] else "lower" if middle < -run["half"] else "inconclusive"
+
+
+def _middle(run: Run) -> float:
+    """Return the middle of an interval."""
+    return float(run["middle"] if "middle" in run else run["estimate"])
 
 
 def _reference(run: Run) -> float:

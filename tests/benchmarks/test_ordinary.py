@@ -78,7 +78,7 @@ def test_summary_counts_refusals_failures_and_wrong_signs() -> None:
     truth = truths()["LAB lin 7"]["compared"]["ATE"]  # about 2
     runs = [
         _run(0, truth + 0.1, half=0.392),
-        _run(1, -truth, half=0.392, verdict="lower"),
+        _run(1, -truth, half=0.392, verdict="no report"),
         _run(2, truth, refused="why"),
         {"run": 3, "error": "ValueError", "cpu": 1.0},
     ]
