@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 
 from benchmarks.ordinary.cells import GROUPS, TABLES
-from benchmarks.ordinary.page import FILE, PAGE, STAGES, page
+from benchmarks.ordinary.page import FILE, PAGE, STAGES, as_text, page
 from benchmarks.ordinary.records import FOLDER, add, code, read
 from benchmarks.ordinary.runs import ESTIMATORS, Run, simulate
 from benchmarks.ordinary.summary import lines, summaries
@@ -59,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if chosen.publish:
         stored = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
         stored[chosen.publish] = {"code": chosen.code, "cells": cells}
-        FILE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        FILE.write_text(as_text(stored), encoding="utf-8")
         PAGE.write_text(page(stored, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

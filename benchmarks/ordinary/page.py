@@ -1,5 +1,6 @@
 """The tables of the page on ordinary tables, from stored results."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,25 @@ STAGES = ("before", "after")
 _BEGIN, _END = "<!-- results begin -->", "<!-- results end -->"
 _COLUMNS = (
     *("table", "runs", "given, %", "coverage, %"),
-    *("half width / AIPW", "bias / sd", "plan / realised", "wrong sign, %"),
+    *("half width / AIPW", "half width / AIPW of main effects", "bias / sd", "plan / realised", "wrong sign, %"),
 )
 
 Stored = Mapping[str, Mapping[str, Any]]
 """By stage: which code ran, and its summaries."""
+
+
+def as_text(stored: Stored) -> str:
+    """Return results as JSON, with one line for each cell."""
+    stages = []
+    for stage, of in stored.items():
+        cells = (
+            f'  "{at}": {{\n'
+            + ",\n".join(f'   "{estimator}": {json.dumps(cell)}' for estimator, cell in estimators.items())
+            + "\n  }"
+            for at, estimators in of["cells"].items()
+        )
+        stages.append(f' "{stage}": {{\n  "code": "{of["code"]}",\n  "cells": {{\n' + ",\n".join(cells) + "\n  }\n }")
+    return "{\n" + ",\n".join(stages) + "\n}\n"
 
 
 def page(stored: Stored, text: str) -> str:
@@ -74,6 +89,7 @@ def _pairs(found: list[Cell | None]) -> Iterator[str]:
     yield both(lambda cell: f"{100 * cell['given']:.0f}")
     yield both(lambda cell: _with_error(cell, "coverage"))
     yield both(lambda cell: f"{cell['width']:.2f}" if "width" in cell else NONE)
+    yield both(lambda cell: f"{cell['width_over_main']:.2f}" if "width" in cell else NONE)
     yield both(lambda cell: f"{cell['bias_over_sd']:.2f}" if "bias_over_sd" in cell else NONE)
     yield both(lambda cell: f"{cell['plan_over_realised']:.2f}" if "plan_over_realised" in cell else NONE)
     yield both(lambda cell: f"{100 * cell['wrong_sign']:.1f}")

@@ -12,6 +12,8 @@ from benchmarks.ordinary.runs import ESTIMATORS, NO_REPORT, Run
 from benchmarks.ordinary.truth import truths
 
 NONE = "-"
+_ENOUGH = 5
+"""From so many runs on there is a standard deviation to speak of."""
 
 Cell = Mapping[str, float]
 Cells = Mapping[str, Mapping[str, Cell]]
@@ -21,7 +23,7 @@ Cells = Mapping[str, Mapping[str, Cell]]
 def truth_of(table: str, run: Run) -> float | None:
     """Return the true value of the estimand that a run printed; None where the words are not known."""
     if run["of"] == "strata":
-        return float(run["strata"])
+        return truths()[table]["compared"]["ATE"] + float(run["shift"])
     return truths()[table]["compared"].get(run["of"])
 
 
@@ -37,17 +39,18 @@ def summary(table: str, runs: Sequence[Run]) -> dict[str, float]:
     given = [(run, truth) for run, truth in known if "half" in run]
     found["given"] = round(len(given) / len(runs), 4)
     errors = np.array([run["estimate"] - truth for run, truth in known])
-    if len(errors) > 1:
+    if len(errors) >= _ENOUGH:
         found["bias_over_sd"] = round(float(errors.mean() / errors.std(ddof=1)), 3)
-    wrong = sum((run["verdict"], truth > 0) in {("higher", False), ("lower", True)} for run, truth in known)
+    wrong = sum((_direction(run), truth > 0) in {("higher", False), ("lower", True)} for run, truth in known)
     found["wrong_sign"] = round(wrong / len(runs), 4)
     if unreported := sum(run["verdict"] == NO_REPORT for run, _ in known):
         found["no_report"] = unreported
     if given:
-        covered = [abs(run["estimate"] - truth) <= run["half"] for run, truth in given]
+        covered = [abs(_middle(run) - truth) <= run["half"] for run, truth in given]
         widths = np.array([run["half"] / 1.96 / _reference(run) for run, _ in given])
         found["coverage"] = round(float(np.mean(covered)), 4)
         found["width"], found["width_error"] = _median(widths)
+        found["width_over_main"], _ = _median(np.array([run["half"] / 1.96 / run["plain"][1] for run, _ in given]))
         halves = np.array([run["half"] for run, _ in given])
         found["half_width"] = float(f"{np.median(halves):.4g}")
         if plans := [run["plan"] for run, _ in given if run["plan"]]:
@@ -56,9 +59,22 @@ def summary(table: str, runs: Sequence[Run]) -> dict[str, float]:
     return found
 
 
+def _direction(run: Run) -> str:
+    """Return what the report concluded; without a report, what its interval would have said."""
+    if run["verdict"] != NO_REPORT or "half" not in run:
+        return str(run["verdict"])
+    middle = _middle(run)
+    return "higher" if middle > run["half"] else "lower" if middle < -run["half"] else "inconclusive"
+
+
+def _middle(run: Run) -> float:
+    """Return the middle of an interval."""
+    return float(run["middle"] if "middle" in run else run["estimate"])
+
+
 def _reference(run: Run) -> float:
-    """Return the standard error of AIPW with the right features for the same estimand, or the nearest."""
-    return float(run["aipw"].get("ATO" if run["of"] == "strata" else run["of"], run["aipw"]["ATE"])[1])
+    """Return the standard error of AIPW with the right features for the same estimand; of strata, for the average."""
+    return float(run["aipw"].get(run["of"], run["aipw"]["ATE"])[1])
 
 
 def _median(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
@@ -102,15 +118,15 @@ def _plain(table: str, runs: Sequence[Run]) -> dict[str, float]:
     width, error = _median(ratios)
     covered = np.abs(errors) <= 1.96 * np.array([run["plain"][1] for run in runs])
     found = {"runs": len(runs), "given": 1.0, "coverage": round(float(covered.mean()), 4)}
-    if len(errors) > 1:
+    if len(errors) >= _ENOUGH:
         found["bias_over_sd"] = round(float(errors.mean() / errors.std(ddof=1)), 3)
     return found | {"width": width, "width_error": error}
 
 
 def lines(cells: Cells) -> list[str]:
     """Return summaries as lines for people."""
-    head = f"{'table':22} {'estimator':26} {'runs':>4} {'given':>12} {'coverage':>12} {'width':>14} {'bias/sd':>14} "
-    text = [head + f"{'plan/real':>9} {'wrong':>6} {'cpu s':>6}"]
+    head = f"{'table':22} {'estimator':26} {'runs':>4} {'given':>12} {'coverage':>12} {'width':>14} {'/main':>6} "
+    text = [head + f"{'bias/sd':>14} {'plan/real':>9} {'wrong':>6} {'cpu s':>6}"]
     for at, estimators in cells.items():
         for estimator, cell in estimators.items():
             text.append(f"{at:22} {estimator:26} {cell['runs']:4.0f} " + " ".join(_numbers(cell)))
@@ -123,6 +139,7 @@ def _numbers(cell: Cell) -> list[str]:
         f"{_share(cell.get('given'), runs):>12}",
         f"{_share(cell.get('coverage'), runs * cell['given']):>12}",
         f"{cell['width']:7.2f} ± {cell['width_error']:4.2f}" if "width" in cell else f"{NONE:>14}",
+        f"{cell['width_over_main']:6.2f}" if "width_over_main" in cell else f"{NONE:>6}",
         f"{cell['bias_over_sd']:7.2f} ± {runs**-0.5:4.2f}" if "bias_over_sd" in cell else f"{NONE:>14}",
         f"{cell['plan_over_realised']:9.2f}" if "plan_over_realised" in cell else f"{NONE:>9}",
         f"{100 * cell['wrong_sign']:5.1f}%" if "wrong_sign" in cell else f"{NONE:>6}",

@@ -138,5 +138,7 @@ def _judge(target: Target, at: str, estimator: str, cell: Cell) -> Judged:
     else:
         low, high = proportion_limits(value, cell["runs"] * (cell["given"] if target.number == "coverage" else 1))
     verdict = "met" if distance == 0 else "missed" if high < target.low or low > target.high else "unclear"
-    share = target.number in {"given", "coverage", "wrong_sign"}
-    return Judged(at, estimator, verdict, f"{100 * value:.0f} %" if share else f"{value:.2f}", distance)
+    shown = f"{100 * value:.0f} %" if target.number in {"given", "coverage", "wrong_sign"} else f"{value:.2f}"
+    if target.number == "width":
+        shown += f" ({cell['width_over_main']:.2f} times that of main effects)"
+    return Judged(at, estimator, verdict, shown, distance)

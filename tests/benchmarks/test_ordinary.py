@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.ordinary.__main__ import main
 from benchmarks.ordinary.cells import TABLES
-from benchmarks.ordinary.page import FILE, PAGE, page
+from benchmarks.ordinary.page import FILE, PAGE, as_text, page
 from benchmarks.ordinary.records import add, code, read
 from benchmarks.ordinary.reference import knowing
 from benchmarks.ordinary.runs import ESTIMATORS, estimand_of, simulate
@@ -55,6 +55,7 @@ def test_all_estimators_run_on_a_table_with_missing_cells() -> None:
         ("average treatment effect: mean outcome with all treated minus mean outcome with none", "ATE"),
         ("average treatment effect in the overlap population, a unit counting as e (1 - e)", "ATO"),
         ("average treatment effect in the overlap population of strata", "strata"),
+        ("average treatment effect over strata with both arms, a stratum counting for less where", "strata"),
         ("average treatment effect on the treated", "ATT"),
         ("something else", "something else"),
     ],
@@ -67,6 +68,7 @@ def _run(number: int, estimate: float, **more: object) -> dict[str, object]:
     both = {"ATE": [0.0, 0.1], "ATO": [0.0, 0.1]}
     return {"run": number, "of": "ATE", "estimate": estimate, "plan": 0.5, "verdict": "inconclusive"} | {
         "aipw": both,
+        "plain": [0.0, 0.2],
         "cpu": 1.0,
         **more,
     }
@@ -76,18 +78,21 @@ def test_summary_counts_refusals_failures_and_wrong_signs() -> None:
     truth = truths()["LAB lin 7"]["compared"]["ATE"]  # about 2
     runs = [
         _run(0, truth + 0.1, half=0.392),
-        _run(1, -truth, half=0.392, verdict="lower"),
+        _run(1, -truth, half=0.392, verdict="no report"),
         _run(2, truth, refused="why"),
         {"run": 3, "error": "ValueError", "cpu": 1.0},
     ]
     found = summary("LAB lin 7", runs)
-    assert {key: found[key] for key in ("runs", "failed", "given", "coverage", "wrong_sign", "width")} == {
+    assert {
+        key: found[key] for key in ("runs", "failed", "given", "coverage", "wrong_sign", "width", "width_over_main")
+    } == {
         "runs": 4,
         "failed": 1,
         "given": 0.5,
         "coverage": 0.5,
         "wrong_sign": 0.25,
         "width": 2.0,
+        "width_over_main": 1.0,
     }
     assert found["plan_over_realised"] == pytest.approx(0.5 / 0.392, rel=1e-3)
 
@@ -123,6 +128,7 @@ def test_target_is_missed_only_where_more_runs_would_hardly_help() -> None:
 
 def test_the_page_shows_the_stored_results() -> None:
     stored = json.loads(FILE.read_text(encoding="utf-8"))
+    assert json.loads(as_text(stored)) == stored
     text = PAGE.read_text(encoding="utf-8")
     assert page(stored, text) == text
     assert f"`{stored['before']['code']}`" in text
