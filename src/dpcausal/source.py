@@ -180,8 +180,8 @@ class AdditiveSource(WrappedSource):
         return "additive"
 
 
-class UnsizedSource(WrappedSource):
-    """A source whose queries must not depend on its number of units, as those of secure sums."""
+class OwnQueriesSource(WrappedSource):
+    """A source that an estimator asks its own queries only, and that it does not ask for missing outcomes as well."""
 
 
 class RecordingSource(WrappedSource):

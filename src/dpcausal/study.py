@@ -28,7 +28,7 @@ from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
 from dpcausal.release import Asked, debits_of
 from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings, secure_settings
-from dpcausal.source import AdditiveSource, RecordingSource, Source, UnsizedSource
+from dpcausal.source import AdditiveSource, OwnQueriesSource, RecordingSource, Source
 from dpcausal.study_diagnostics import read_diagnostics
 from dpcausal.study_file import method_name, plain_estimator, read_estimator, texts_in
 from dpcausal.study_secondary import Secondary, SecondaryResult, read_secondary
@@ -276,7 +276,7 @@ class Study:
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in self.diagnostics().items()}
 
     def _estimate(self, source: Source, site: str) -> Effect:
-        source = self._fixed(AdditiveSource(source) if site else source)
+        source = self.fixed(AdditiveSource(source) if site else source)
         return self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
 
     def evaluate(self, source: Source, site: str = "") -> StudyResult:
@@ -341,11 +341,11 @@ class Study:
         return self._diagnose, lambda source: self._estimate(source, site), self._analyse
 
     def _analyse(self, source: Source) -> dict[str, SecondaryResult]:
-        return {label: each.estimate(self._fixed(source)) for label, each in self.secondary_analyses().items()}
+        return {label: each.estimate(self.fixed(source)) for label, each in self.secondary_analyses().items()}
 
-    def _fixed(self, source: Source) -> Source:
-        """Return a source whose queries the study's text fixes, where sums are secure."""
-        return UnsizedSource(source) if self.secure_settings else source
+    def fixed(self, source: Source) -> Source:
+        """Return a source whose queries the study's text fixes, where answers are added up over sites."""
+        return OwnQueriesSource(source) if self.pooling == "sums" or self.secure_settings else source
 
     def secondary_analyses(self) -> dict[str, Secondary]:
         """Return the secondary analyses, by label, each with its price."""

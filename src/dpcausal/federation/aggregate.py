@@ -108,7 +108,7 @@ def replay_estimate(study: Study, site: str, message: Message, releases: Sequenc
     """
     guarantee = study.guarantee(site)
     source = Replay(study.schema, message.n or 0, message.arm_sizes, releases)
-    effect = study.estimator.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    effect = study.estimator.estimate(study.fixed(source), epsilon=guarantee.epsilon, delta=guarantee.delta)
     if source.left:
         raise TransportError(
             expected="the answers to the study's queries",
