@@ -244,7 +244,11 @@ class AdditiveSource(WrappedSource):
         return ()
 
 
-class SummedSource(WrappedSource):
+class OwnQueriesSource(WrappedSource):
+    """A source that an estimator asks its own queries only, and that it does not ask for missing outcomes as well."""
+
+
+class SummedSource(OwnQueriesSource):
     """A source whose answers are added up with those of other sites: all are asked the same, whatever their size."""
 
     @property

@@ -13,7 +13,7 @@ from dpcausal.estimators.missing_outcomes import counting_price, differing_share
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
 from dpcausal.release import Release
-from dpcausal.source import SummedSource
+from dpcausal.source import OwnQueriesSource
 
 UNITS = 20_000
 SCHEMA = dpc.Schema(
@@ -83,25 +83,25 @@ def test_nothing_is_asked_where_no_outcome_can_be_missing_or_noise_would_hide_it
         assert effect.receipts[0].epsilon == 1.0
 
 
-@pytest.mark.parametrize("n", [10, 5_000, 20_000, 10**6])
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.7, 1.0, 3.3, 50.0])
+@pytest.mark.parametrize("n", [10, 5_000, 20_000, 10**6, 10**10])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 0.7, 1.0, 3.3, 50.0])
 def test_price_is_a_small_power_of_two_and_noise_hides_little(n: int, epsilon: float) -> None:
     price = counting_price(dpc.Rehearsal(SCHEMA, n=n), dpc.Guarantee(epsilon=epsilon, delta=1e-6))
     noise_sd = 2 * math.sqrt(2) / (n / 2)
     if price is None:
-        assert noise_sd / (epsilon / 32) > 0.02
+        assert noise_sd / (epsilon / 32) > 0.02 or epsilon < 1e-4
         return
     assert math.log2(price.epsilon).is_integer()
     assert price.epsilon <= epsilon / 32
     assert price.delta == 0
     assert noise_sd / price.epsilon <= 0.04
-    assert noise_sd / price.epsilon >= 0.0075  # no more is paid than is of use
+    assert noise_sd / price.epsilon >= 0.0075 or price.epsilon == 2**-19  # no more is paid than is of use
 
 
-def test_queries_of_secure_sums_do_not_depend_on_the_number_of_units() -> None:
-    guarantee = dpc.Guarantee(epsilon=1)
-    prices = {counting_price(SummedSource(dpc.Rehearsal(SCHEMA, n=n)), guarantee) for n in (100, 10**4, 10**7)}
-    assert prices == {dpc.Guarantee(epsilon=1 / 32)}
+def test_answers_that_are_added_up_over_sites_have_the_estimators_own_queries_only() -> None:
+    effect = dpc.DifferenceInMeans().estimate(OwnQueriesSource(vault_of(0.1, 0.1)), epsilon=1.0)
+    assert effect.missing_outcomes is None
+    assert [receipt.query for receipt in effect.receipts] == ["arm_moments"]
 
 
 def counts(*values: float) -> Release:

@@ -17,12 +17,15 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
 from dpcausal.release import Release
-from dpcausal.source import Source, SummedSource, WrappedSource, guarantee_for, is_within
+from dpcausal.source import OwnQueriesSource, Source, guarantee_for, is_within
 
 Result = TypeVar("Result")
 
 _PART = 1 / 32
 """The most of epsilon that the counts may cost."""
+
+_LEAST = 2.0**-19
+"""The smallest epsilon that a guarantee may have, as a power of two."""
 
 _WANTED, _WORST = 0.0075, 0.04
 """The standard deviation of the noise in an arm's share that is precise enough, and one that would hide everything. The
@@ -32,21 +35,17 @@ _FAR, _MATERIAL = 2.5, 0.02
 """Shares differ where they are so many standard errors apart, and at least so far."""
 
 
-class _Counted(WrappedSource):
-    """A source whose missing outcomes are counted by the estimator that runs another one."""
-
-
 def counting_missing(estimate: Callable[..., Result]) -> Callable[..., Result]:
     """Decorate an estimator's method: where outcomes can be missing, a part of epsilon counts them in each arm."""
 
     @wraps(estimate)
     def counting(self: Any, source: Source, **options: Any) -> Result:  # noqa: ANN401 (as the method has it)
         guarantee = guarantee_for(source, options["epsilon"], options.get("delta", 0.0))
-        counts = self.counts_missing and not is_within(source, _Counted)
+        counts = self.counts_missing and not is_within(source, OwnQueriesSource)
         price = counting_price(source, guarantee) if counts else None
         if price is None:
             return estimate(self, source, **options)
-        result = estimate(self, _Counted(source), **options | {"epsilon": guarantee.after(price).epsilon})
+        result = estimate(self, OwnQueriesSource(source), **options | {"epsilon": guarantee.after(price).epsilon})
         return _with_counts(result, source.release(MissingOutcomes(), price), guarantee.epsilon)
 
     return counting
@@ -73,17 +72,16 @@ def counting_price(source: Source, guarantee: Guarantee) -> Guarantee | None:
     """Return the part of a guarantee that counting missing outcomes takes; None where it is not worth it.
 
     It is a power of two, so that other estimates from the same table find the counts stored. Only public numbers decide
-    on it: the schema, the number of units and epsilon. Where answers are added up, the number of units does not.
+    on it: the schema, the number of units and epsilon.
     """
     if not source.schema.outcome_may_be_missing:
         return None
     laplace_sd, most = 2 * math.sqrt(2), _PART * guarantee.epsilon
     half = source.n / 2
-    summed = is_within(source, SummedSource)
-    wanted = most if summed else min(most, laplace_sd / (_WANTED * max(half, 1.0)))
+    wanted = min(most, max(laplace_sd / (_WANTED * max(half, 1.0)), _LEAST))
     epsilon = 2.0 ** math.floor(math.log2(wanted))
-    hidden = not summed and laplace_sd / epsilon > _WORST * half
-    return None if hidden else Guarantee(epsilon=epsilon, protects=guarantee.protects)
+    hidden = laplace_sd / epsilon > _WORST * half
+    return None if hidden or epsilon < _LEAST else Guarantee(epsilon=epsilon, protects=guarantee.protects)
 
 
 def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:

@@ -93,10 +93,9 @@ def check_affords(ask: Callable[..., object], *sources: Source) -> None:
     for ledger, _ in metered:
         shared = (prices for other, prices in metered if other.opening == ledger.opening)
         ledger.check_affords(dict(ChainMap(*shared)))
-    for source, each in zip(sources, priced, strict=True):
-        check_ready = getattr(source, "check_ready", lambda _: None)
-        for query in each.asked:
-            check_ready(query)
+    for each in priced:
+        for view, query in each.asked:
+            getattr(view, "check_ready", lambda _: None)(query)
 
 
 def look_ahead(estimate: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -126,7 +125,7 @@ class _PricingSource(WrappedSource):
         self._places, self._expected = count(1), dict[str, Release]()
         self._priced: list[tuple[str, Guarantee]] = []
         self.prices: dict[str, Event] = {}
-        self.asked: list[Query] = []
+        self.asked: list[tuple[Source, Query]] = []
         self.adaptive = False
         """Whether an answer was expected only: a query that depends on it will be another one in earnest."""
 
@@ -152,7 +151,7 @@ class _PricingSource(WrappedSource):
             stored = self._metered.ledger.stored(digest_of(question))
             if stored is not None and not (self.adaptive and self._may_be_another(query)):
                 return Release.from_json(stored)
-            self.asked.append(query)
+            self.asked.append((self._source, query))
             unlike = " if another" * (stored is not None)  # not this request, which is paid for
             paid = digest_of(queries.payment(query, question))
             if not (query.prepaid and self._metered.ledger.is_debited(paid)):
