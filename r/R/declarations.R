@@ -23,6 +23,10 @@
 #' @param missing_codes Numbers that stand for a missing value, such as
 #'   `c(-9, 999)`.
 #' @param indicator Whether to declare a covariate `"<name> is missing"` too.
+#' @param typical For a covariate: the two values between which about 90 % of units
+#'   are, from the literature. Models measure the covariate by them.
+#' @param transform For a covariate: how it enters models, `"linear"` by its value
+#'   or `"log"` by its logarithm.
 #' @param since For dates: the day 0. `low` and `high` are then days since it.
 #' @param date_format How dates are written in a column of text, for instance
 #'   `"%d.%m.%Y"`.
@@ -57,7 +61,8 @@ dp_treatment <- function(name, arms = c(0, 1), labels = NULL, reference = NULL, 
 #' @export
 dp_real <- function(name, low, high, missing = NULL, missing_codes = NULL, indicator = FALSE, since = NULL,
                     date_format = NULL,
-                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE) {
+                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE, typical = NULL,
+                    transform = NULL) {
   if (inherits(low, c("Date", "POSIXt")) || inherits(high, c("Date", "POSIXt"))) {
     stop_dpcausal(
       "SchemaError", paste0("numbers as bounds of column '", name, "'"), "dates",
@@ -69,7 +74,7 @@ dp_real <- function(name, low, high, missing = NULL, missing_codes = NULL, indic
     missing_codes = several(missing_codes),
     since = if (!is.null(since)) format(since), date_format = several(date_format),
     decimal = if (decimal != ".") decimal, thousands = thousands, strip = several(strip),
-    percent = percent
+    percent = percent, typical = several(typical), transform = transform
   ))
 }
 

@@ -8,7 +8,8 @@ The public names, in the order of a study:
 - Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks those that
   adjust by expected error.
 - Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
-- Diagnose, for a price: `Overlap` and `Balance`. `PropensityModel` releases a `PropensityScore`, which these and
+- Diagnose, for a price: `Overlap` and `Balance`. `covariate_quantiles` says where the values of covariates are, which
+  estimators then use for nothing. `PropensityModel` releases a `PropensityScore`, which these and
   `InverseWeighting` use again for nothing.
 - Estimate an average effect: `DifferenceInMeans` for a trial; `ArmContrasts` for a trial with several arms, and
   `FactorialEffects` for one with two crossed factors; `Stratification` for a few discrete confounders;
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from dpcausal.curve import EffectCurve as EffectCurve
     from dpcausal.diagnostics import Balance as Balance
     from dpcausal.diagnostics import Overlap as Overlap
+    from dpcausal.diagnostics.covariate_quantiles import CovariateQuantiles as CovariateQuantiles
+    from dpcausal.diagnostics.covariate_quantiles import covariate_quantiles as covariate_quantiles
     from dpcausal.effect import Effect as Effect
     from dpcausal.errors import DpcausalError as DpcausalError
     from dpcausal.estimators.average import ArmContrasts as ArmContrasts
@@ -135,6 +138,7 @@ _HOMES = {
     "Category": "dpcausal.columns",
     "Cells": "dpcausal.queries",
     "ComplierEffect": "dpcausal.estimators.average",
+    "CovariateQuantiles": "dpcausal.diagnostics.covariate_quantiles",
     "Ranking": "dpcausal.planning.ranking",
     "Coordinator": "dpcausal.federation.coordinator",
     "Cut": "dpcausal.queries",
@@ -190,6 +194,7 @@ _HOMES = {
     "Unit": "dpcausal.columns",
     "Vault": "dpcausal.vault",
     "Winsorised": "dpcausal.estimators.average",
+    "covariate_quantiles": "dpcausal.diagnostics.covariate_quantiles",
     "rank_estimators": "dpcausal.planning.ranking",
     "adjusted_p_values": "dpcausal.inference",
     "anytime_interval": "dpcausal.inference",

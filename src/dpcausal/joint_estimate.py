@@ -128,7 +128,7 @@ class JointEstimate:
                 JointNoise(each.family, tuple(map(float, matrix @ np.array(each.scales))), each.parts)
                 for each in self.noise
             ),
-            tuple(map(self.bias_along, matrix)) if self.bias else (),
+            tuple(self.bias_along(line) for line in matrix.tolist()) if self.bias else (),
         )
 
     def simultaneous(self, level: float) -> float:

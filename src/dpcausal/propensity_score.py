@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, exact
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.queries.features import covariates_named, feature_names
@@ -43,6 +43,7 @@ class PropensityScore(OtherNames):
         noise_sd: The expected standard deviation of the privacy noise in the log-odds, from public numbers.
         ridge: The ridge as a share of the expected information: about how far coefficients are shrunk towards 0.
         notes: Further notes for the reader.
+        counts: The receipt of the counts that scales of covariates come from, where they were needed.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -62,6 +63,7 @@ class PropensityScore(OtherNames):
     noise_sd: float
     ridge: float
     notes: tuple[str, ...] = ()
+    counts: tuple[Receipt, ...] = ()
 
     def __post_init__(self) -> None:
         check_plain_text("texts of a propensity score", printed_texts(self))
@@ -73,13 +75,16 @@ class PropensityScore(OtherNames):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The privacy guarantee of the score."""
-        return self.release.guarantee
+        """The privacy guarantee of the score and of the scales of its covariates."""
+        epsilon, delta = (
+            float(sum(exact(getattr(receipt, part)) for receipt in self.receipts)) for part in ("epsilon", "delta")
+        )
+        return replace(self.release.guarantee, epsilon=epsilon, delta=delta)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """The query and its price."""
-        return (self.release.receipt,)
+        """The queries and their prices."""
+        return (*self.counts, self.release.receipt)
 
     @property
     def as_of(self) -> str | None:
@@ -175,6 +180,7 @@ class PropensityScore(OtherNames):
         """Return the score as JSON, without loss."""
         document = {name: getattr(self, name) for name in ("arms", "n", "method", "noise_sd", "ridge", "notes")}
         document |= {"schema": self.schema.to_dict(), "release": json.loads(self.release.to_json())}
+        document |= {"counts": [asdict(receipt) for receipt in self.counts]}
         return json.dumps(document, sort_keys=True, allow_nan=False)
 
     @classmethod
@@ -184,6 +190,7 @@ class PropensityScore(OtherNames):
         rest = {
             "arms": tuple(document["arms"]),
             "notes": tuple(document["notes"]),
+            "counts": tuple(Receipt(**each) for each in document.get("counts", ())),
             "schema": Schema.from_dict(document["schema"]),
             "release": Release.from_json(json.dumps(document["release"])),
         }

@@ -12,6 +12,8 @@ from dpcausal.plain_text import check_plain_text
 from dpcausal.scale import TRANSFORMS, Scale, Transform
 from dpcausal.validation import is_number
 
+_SHAPES = {"linear": "value", "log": "logarithm"}
+
 
 def check_name(name: object) -> None:
     """Raise unless a name can be a column's."""
@@ -205,6 +207,18 @@ class Real:
         words += ["percent as hundredths"] if self.percent else []
         words += [f"with {codes} as missing"] if codes else []
         return ", ".join(words)
+
+    @property
+    def in_models(self) -> str:
+        """What is declared for models, in words; empty where nothing is."""
+        words = [f"typically {self.typical[0]:,g} to {self.typical[1]:,g}"] if self.typical else []
+        words += [f"in models by its {_SHAPES[self.transform]}"] if self.transform else []
+        return ", ".join(words)
+
+    @property
+    def measured(self) -> "Real":
+        """The number in its own unit, without what is declared for models: as an outcome or a metric."""
+        return replace(self, typical=None, transform=None, scale=None)
 
     @property
     def meaning(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.hash_chain import digest_of
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointNoise
-from dpcausal.queries import Query
+from dpcausal.queries import CovariateCounts, Query
 from dpcausal.schema import Schema
 
 Asked = tuple[Query, Guarantee]
@@ -121,11 +121,14 @@ def as_of(receipts: Sequence[Receipt]) -> str | None:
 def stored_on(receipts: Sequence[Receipt]) -> str | None:
     """Return the days of answers that were in a ledger already; None where every answer was read from its table.
 
+    Counts of covariates, which later estimators use again, are no result by themselves and do not matter here.
+
     Example:
         >>> stored_on([Receipt("arm_moments", 1.0, 0.0, on="2026-06-30", stored=True)])
         '2026-06-30'
     """
-    days = dict.fromkeys(receipt.on or "an earlier day" for receipt in receipts if receipt.stored)
+    results = [receipt for receipt in receipts if receipt.query != CovariateCounts.name] or receipts
+    days = dict.fromkeys(receipt.on or "an earlier day" for receipt in results if receipt.stored)
     return ", ".join(days) if days else None
 
 
@@ -156,7 +159,7 @@ def format_receipt(receipt: Receipt) -> str:
         return price
     entry = "all sites" if receipt.entry is None else f"ledger entry {receipt.entry}"
     entry += f" of {receipt.on}" if receipt.on else ""
-    return f"{price} ({entry}, {receipt.digest[:12]})"
+    return f"{price} ({entry}, {receipt.digest[:12]}{'; stored, and paid for before' if receipt.stored else ''})"
 
 
 @dataclass(frozen=True)
@@ -291,24 +294,38 @@ class Release:
         scales = tuple(None if scale is None else scale * math.sqrt(parts) for scale in self.scales)
         return replace(self, scales=scales, parts=parts, sites=sites)
 
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether the query names all numbers, and all have noise of one size: neither is then stored many times."""
+        return bool(self.query.own_names) and self.names == self.query.own_names and len(set(self.scales)) == 1
+
     def to_json(self) -> str:
         """Return the release as JSON, without loss."""
         named = ("names", "values", "family", "scales", "public_values", "parts", "sites")
         document = {name: getattr(self, name) for name in named}
+        if self._is_uniform:
+            document |= {"names": None, "scales": self.scales[0]}
         document |= {"query": queries.to_dict(self.query), "guarantee": self.guarantee.to_dict()}
         return json.dumps(document | {"receipt": asdict(self.receipt)}, sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a release that `to_json` wrote."""
-        document: dict[str, Any] = json.loads(text)
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Return a release from the plain values that `to_json` writes."""
+        query, names, scales = queries.from_dict(document["query"]), document["names"], document["scales"]
+        if names is None:  # many numbers, named by their query, with noise of one size
+            names, scales = query.own_names, [scales] * len(query.own_names)
         return cls(
-            query=queries.from_dict(document["query"]),
+            query=query,
             guarantee=Guarantee(**document["guarantee"]),
-            names=tuple(document["names"]),
+            names=tuple(names),
             values=tuple(document["values"]),
             family=document["family"],
-            scales=tuple(document["scales"]),
+            scales=tuple(scales),
             public_values=document["public_values"],
             receipt=Receipt(**document["receipt"]),
             parts=document.get("parts", 1),

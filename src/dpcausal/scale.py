@@ -132,8 +132,8 @@ class Scale:
         median, reach = low + (high - low) / 2, REACH * (high - low) / 2 / _TYPICAL
         bounds = [(math.log(end) if is_log else end) for end in (column.low, column.high)]
         first, last = max(bounds[0], median - reach), min(bounds[1], median + reach)
-        if not is_log:
-            return cls([(at, (at - median) / reach) for at in (first, last)])
-        places = [first + (last - first) * place / (_LOG_KNOTS - 1) for place in range(_LOG_KNOTS)]
-        values = [min(max(math.exp(place), column.low), column.high) for place in places]
-        return cls([(value, (place - median) / reach) for value, place in zip(values, places, strict=True)])
+        steps = _LOG_KNOTS - 1 if is_log else 1
+        places = [first + (last - first) * step / steps for step in range(steps + 1)]
+        values = [min(max(math.exp(place) if is_log else place, column.low), column.high) for place in places]
+        scores = [min(max((place - median) / reach, -1.0), 1.0) for place in places]
+        return cls(list(zip(values, scores, strict=True)))

@@ -125,11 +125,10 @@ class Schema:
                 got=f"indicator=True for the outcome {self.outcome.name!r}",
                 hint="leave it out: a unit without an outcome is outside the comparison.",
             )
-        for_models = [name for name in ("typical", "transform", "scale") if getattr(self.outcome, name, None)]
-        if for_models:
+        if isinstance(self.outcome, Real) and self.outcome != self.outcome.measured:
             raise SchemaError(
-                expected="typical values and a transform of covariates only",
-                got=f"{' and '.join(for_models)} of the outcome {self.outcome.name!r}",
+                expected="typical, transform and scale of covariates only",
+                got=f"one of them of the outcome {self.outcome.name!r}",
                 hint="leave them out: an outcome is measured between its bounds; narrower bounds make it more precise.",
             )
         covariates: list[Column] = []
@@ -394,6 +393,6 @@ class Schema:
 def _described(column: Column) -> str:
     """Return a column's name with its bounds or values, in words."""
     if isinstance(column, Real):
-        read = f", {column.rules}" if column.rules else ""
-        return f"{column.name}: {column.low:,g} to {column.high:,g}{read}"
+        further = "".join(f", {words}" for words in (column.in_models, column.rules) if words)
+        return f"{column.name}: {column.low:,g} to {column.high:,g}{further}"
     return f"{column.name}: {', '.join(map(str, column.values))}"

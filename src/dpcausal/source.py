@@ -91,7 +91,8 @@ class ScalableSource(Source, Protocol):
 
 def is_scalable(source: Source) -> bool:
     """Return whether the covariates of a source can be given scales: not those of a sum over sites."""
-    return source.is_scalable if isinstance(source, WrappedSource) else isinstance(source, ScalableSource)
+    found: bool = getattr(source, "is_scalable", isinstance(source, ScalableSource))
+    return found
 
 
 def answered(source: Source, query: Query) -> tuple[Guarantee, ...]:

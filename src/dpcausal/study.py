@@ -267,16 +267,16 @@ class Study:
 
         return Prepared(vault, evaluate, self.price(site), outstanding_cost(vault, *self._asks(site)))
 
-    def _seen(self, source: Source) -> Source:
-        """Return a source as all of the study sees it: answers that are added up see covariates alike."""
+    def seen(self, source: Source) -> Source:
+        """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""
         return SummedSource(source) if self.pooling == "sums" else source
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
-        source = self._seen(source)
+        source = self.seen(source)
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in self.diagnostics().items()}
 
     def _estimate(self, source: Source, site: str) -> Effect:
-        source = self._seen(AdditiveSource(source) if site else source)
+        source = self.seen(AdditiveSource(source) if site else source)
         return self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
 
     def evaluate(self, source: Source, site: str = "") -> StudyResult:
@@ -299,8 +299,9 @@ class Study:
 
     def with_left_in(self, effect: Effect) -> Effect:
         """Return an effect whose interval allows for the confounding that the adjustment is expected to leave in."""
-        rehearsal, confounders = self.rehearsal(effect.n), confounders_of(self.estimator, self.schema)
-        return with_expected_left_in(effect, expected_left_in(self.estimator, confounders, rehearsal), rehearsal)
+        rehearsal = self.rehearsal(effect.n)
+        bound = expected_left_in(self.estimator, confounders_of(self.estimator, self.schema), rehearsal)
+        return with_expected_left_in(effect, bound, rehearsal)
 
     def rehearsal(self, n: int, **expected: float | None) -> Rehearsal:
         """Return the rehearsal of a table with so many units; arguments override the study's own expectations.
@@ -346,7 +347,7 @@ class Study:
         return self._diagnose, lambda source: self._estimate(source, site), self._analyse
 
     def _analyse(self, source: Source) -> dict[str, SecondaryResult]:
-        source = self._seen(source)
+        source = self.seen(source)
         return {label: each.estimate(source) for label, each in self.secondary_analyses().items()}
 
     def secondary_analyses(self) -> dict[str, Secondary]:

@@ -8,6 +8,7 @@ from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
 from dpcausal.errors import StudyError
 from dpcausal.estimators.average import DifferenceInMeans, DoublyRobust, InverseWeighting
+from dpcausal.estimators.average.doubly_robust import LARGEST_CLIP
 from dpcausal.study_file import read_parameters
 from dpcausal.validation import is_number
 
@@ -52,7 +53,7 @@ def _weights(used: Estimator, method: str, adjusts_for: Sequence[str], design: s
     """
     if isinstance(used, InverseWeighting | DoublyRobust):
         weights: dict[str, Any] = {"weighted_by": tuple(adjusts_for), "estimand": used.estimand}
-        return weights | ({} if used.clip is None else {"clip": used.clip})  # which follows the released score
+        return weights | {"clip": LARGEST_CLIP if used.clip is None else used.clip}  # a smaller one may follow
     if not isinstance(used, DifferenceInMeans) and design != "trial":
         raise StudyError(
             expected="a required balance after adjustment: with inverse_weighting, "

@@ -10,6 +10,7 @@ from dpcausal.estimators.conditional import DRLearner, RLearner, SubgroupEffects
 from dpcausal.experiment import Experiment, Metric, Scorecard
 from dpcausal.inference.many_outcomes import Method
 from dpcausal.queries.basis import basis_of
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.source import Source
 from dpcausal.study_file import read_parameters, unknown_key
@@ -88,9 +89,12 @@ class _Experiment:
 
 def _metric(document: Mapping[str, Any], schema: Schema) -> Metric:
     check_keys("metric", document, ("column",), (*_ROLES[1:], "name", "weight", "lower_is_better"))
-    columns: dict[str, Any] = {column.name: column for column in (schema.outcome, *schema.covariates)}
+    columns: dict[str, Any] = {
+        column.name: column.measured if isinstance(column, Real) else column
+        for column in (schema.outcome, *schema.covariates)
+    }
     for column in schema.required_columns:  # a unit that lacks one is in no arm, so none is ever missing
-        columns[column.name] = replace(column, missing=column.missing_value)  # type: ignore[arg-type]
+        columns[column.name] = replace(columns[column.name], missing=column.missing_value)
     unknown = [document[role] for role in _ROLES if role in document and document[role] not in columns]
     if unknown:
         raise StudyError(

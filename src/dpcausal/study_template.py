@@ -102,6 +102,9 @@ high = "<fill in>"
 # date_format = "%d.%m.%Y"  # if by holds dates as text that are not written year first
 # sum = ["<fill in>"]       # columns to add up over a person's records instead; low and high bound the total
 
+# A number enters models on a scale of its own. For that, give two values between which about 90 % of units are, from
+# the literature: typical = [0.5, 1.5]; and transform = "log" if it varies by ratios, as a laboratory value does, or
+# "linear". Without typical a part of epsilon is spent to find the scale.
 # The columns of the table. Uncomment those that are confounders: known before treatment, and related to both treatment
 # and outcome. Give the reasons in a table of their own: [confounders], with age = "..." below it.
 """

@@ -66,3 +66,13 @@ def html_bar(share: float) -> str:
 def table_rows(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return texts as lines of a table, the label before the first."""
     return [(label if first == 0 else "", text) for first, text in enumerate(texts)]
+
+
+def capitalised(text: str) -> str:
+    """Return a text as the beginning of a sentence.
+
+    Example:
+        >>> capitalised("balance was not checked")
+        'Balance was not checked'
+    """
+    return text[:1].upper() + text[1:]

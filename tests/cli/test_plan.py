@@ -36,7 +36,7 @@ def test_command_prints_a_plan(study: Path) -> None:
 
 
 def test_expectations_are_handed_on(study: Path) -> None:
-    given = ("--outcome-sd", 1.5, "--outcome-mean", 4, "--treated-share", 0.3, "--width", 0.2)
+    given = ("--outcome-sd", 1.5, "--outcome-mean", 4, "--treated-share", 0.3, "--confounding", 0.1, "--width", 0.2)
     document = json.loads(run(study, "--n", 20_000, *given, "--json").output)
     assert document["n"] == 20_000
     public = document["public"]

@@ -16,6 +16,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import queries
+from dpcausal import schema as schemas
 from dpcausal.errors import (
     BudgetExceededError,
     DpcausalError,
@@ -30,6 +31,7 @@ from dpcausal.ledger import allocation as allocations
 from dpcausal.ledger import population as populations
 from dpcausal.ledger.allocation import Allocation
 from dpcausal.queries import ArmMoments, Cut, InfluenceEffects, LookMoments, Query
+from dpcausal.scale import Scale
 from dpcausal.secure_settings import SecureSettings
 from dpcausal.vault import door
 
@@ -110,6 +112,17 @@ def paid_again(schema: dpc.Schema, query: Query | None = None, first: dpc.Schema
         ledger = new_ledger()
         opened(ledger, first).release(query or ArmMoments(), ONE)
         return lambda: opened(ledger, schema).release(query or ArmMoments(), ONE)
+
+    return Attempt(prepare, BudgetExceededError, "Budget exceeded")
+
+
+def seen_otherwise(*views: Mapping[str, Scale]) -> Attempt:
+    """Ask the same query of two views of a vault: they are different questions, and nothing is left for the second."""
+
+    def prepare(_: Path) -> Move:
+        vault, query = opened(new_ledger()), queries.CovariateSums(["x"])
+        vault.scaled(views[0]).release(query, ONE)
+        return lambda: vault.scaled(views[1]).release(query, ONE)
 
     return Attempt(prepare, BudgetExceededError, "Budget exceeded")
 
@@ -262,6 +275,13 @@ ATTEMPTS: dict[str, Attempt] = {
     "categories and bounds of covariates": paid_again(
         replace(SCHEMA, covariates=[dpc.Real("x", 0, 2), WEEK]), queries.CovariateSums(["x"])
     ),
+    "whether a covariate has a scale": seen_otherwise({}, {"x": Scale([(0, -1), (0.5, 1)])}),
+    "the scale of a covariate": seen_otherwise({"x": Scale([(0, -1), (1, 1)])}, {"x": Scale([(0, -1), (0.5, 1)])}),
+    "entry has no scale": Attempt(
+        lambda _: lambda: opened(new_ledger(), replace(SCHEMA, entry="x")).scaled({"x": Scale([(0, -1), (1, 1)])}),
+        SchemaError,
+        "not the column of entry",
+    ),
     "the budget": Attempt(_other_budget(dpc.Budget(epsilon=2)), LedgerError, "the budget that this ledger"),
     "the rule of adding up": Attempt(
         _other_budget(dpc.Budget(epsilon=1, delta=1e-6, rule="zcdp")), LedgerError, "the budget that this ledger"
@@ -333,6 +353,18 @@ def _question_without(*parts: str) -> Callable[[pytest.MonkeyPatch], None]:
     return mutate
 
 
+def _columns_without_scales(patch: pytest.MonkeyPatch) -> None:
+    right: Any = dpc.Real.meaning
+    patch.setattr(dpc.Real, "meaning", property(lambda column: right.fget(replace(column, scale=None))))
+
+
+def _entry_with_a_scale(patch: pytest.MonkeyPatch) -> None:
+    right = dpc.Schema.scaled
+    patch.setattr(
+        dpc.Schema, "scaled", lambda self, *given: replace(right(replace(self, entry=None), *given), entry=self.entry)
+    )
+
+
 def _any_column_as_cohort(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LookMoments, "looks", lambda query, schema: query.cohorts.bins(schema))
 
@@ -350,7 +382,7 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]]
     ),
     "any column as cohort": (_any_column_as_cohort, ("cohorts of a schedule",)),
     "any column as entry": (
-        _without(dpc.Schema, "_check_entry"),
+        _without(schemas, "check_entry"),
         ("entry is no total", "entry is of the first record", "entry is neither arm nor outcome"),
     ),
     "any guarantee": (
@@ -370,6 +402,11 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]]
             "categories and bounds of covariates",
         ),
     ),
+    "requests without scales": (
+        _columns_without_scales,
+        ("whether a covariate has a scale", "the scale of a covariate"),
+    ),
+    "any column with a scale": (_entry_with_a_scale, ("entry has no scale",)),
     "requests without what is required": (
         _question_without("required"),
         ("whether a unit needs an outcome", "which covariates a unit needs"),
@@ -452,6 +489,7 @@ CHANGES: dict[Any, dict[str, Any]] = {
         "percent": True,
         "decimal": ",",
         "thousands": ",",
+        "scale": Scale([(0, -1), (10, 1)]),
     },
     dpc.Binary("sick", values=("no", "yes")): {
         "name": "ill",
@@ -475,6 +513,10 @@ INDICATORS = {"indicator"}
 """What declares another column, whose meaning holds that of its number."""
 
 
+FOR_MODELS = {"typical", "transform"}
+"""What a scale is made of: no answer depends on it before it is one."""
+
+
 def test_table_of_the_page_covers_every_declaration() -> None:
     words = {word for declared_as, _ in rows().values() for word in re.findall(r"`([\w.]+)`", declared_as)}
     every = {f"{kind.__name__}.{part.name}" for kind in COVERED for part in fields(kind)}
@@ -487,11 +529,16 @@ def test_table_of_the_page_covers_every_declaration() -> None:
 def test_every_part_of_a_column_is_part_of_its_requests(column: Any) -> None:
     changes = CHANGES[column]
     parts = {part.name for part in fields(column) if part.init}
-    assert parts - NAMES_ONLY - INDICATORS == {*changes}
+    assert parts - NAMES_ONLY - INDICATORS - FOR_MODELS == {*changes}
     for part, value in changes.items():
         dated = {"since": "2026-01-31"} if part == "date_format" else {}
         usual = replace(column, **dated)
         assert _meaning(replace(usual, **{part: value})) != _meaning(usual), part
+
+
+def test_what_is_declared_for_models_alone_is_part_of_no_request() -> None:
+    plain, declared = dpc.Real("x", 1, 10), dpc.Real("x", 1, 10, typical=(2, 5), transform="log")
+    assert _meaning(plain) == _meaning(declared)
 
 
 def _meaning(column: Any) -> object:

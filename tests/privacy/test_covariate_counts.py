@@ -48,7 +48,7 @@ def counts(units: Sequence[Unit], query: CovariateCounts = QUERY, schema: dpc.Sc
         }
     )
     ticks = exact_answer(query, schema, open_table(DATABASE.from_arrow(table), schema), ONE).ticks
-    return np.array([ticks[name] for name in query.counts]).reshape(-1, EACH)
+    return np.array([ticks[name] for name in query.own_names]).reshape(-1, EACH)
 
 
 def moved(one: Int64s, other: Int64s, norm: str) -> float:

@@ -62,6 +62,7 @@ def study(schema: dpc.Schema) -> dpc.Study:
         time_zero="discharge",
         confounders={"race": "who is trained differs, and so do outcomes"},
         bounds={"by": "A. Author", "on": "2026-01-15", "source": "the codebook"},
+        expected={"confounding": 0.0},
     )
 
 

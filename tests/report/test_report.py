@@ -180,7 +180,7 @@ def test_first_page_has_verdict_picture_reasons_and_methods_in_this_order(report
     assert places == sorted(places)
     assert report.verdict.text == (
         "Mean score is 2.00 higher with training than with usual care, adjusted (95 % confidence interval 1.18 to "
-        "2.82; balance was not checked); no smallest worthwhile effect was given."
+        "2.82; not adjusted for age; balance was not checked); no smallest worthwhile effect was given."
     )
 
 
@@ -408,10 +408,15 @@ def test_methods_say_nothing_about_when_a_threshold_was_chosen(made: Made, study
 
 
 def test_adjustment_names_what_it_does_not_use_show_or_remove(made: Made, study: dpc.Study) -> None:
+    study = dataclasses.replace(study, expected={})
     report = Report.of(made(), study, date=DAY)
     design = dict(part(report, "summary").items)["Design"]
     assert report.effect.left_in > 0
-    for text in ("Declared, but not adjusted for: age.", "was not checked", "of confounding stays in"):
+    for text in (
+        "Declared, but not adjusted for: age.",
+        "was not checked",
+        "may be left in; the interval allows for it",
+    ):
         assert text in design
     assert "Covariates that were declared and not used: age." in part(report, "methods").paragraphs[0]
     assert "Balance was not checked." in part(report, "methods").paragraphs[0]
@@ -423,16 +428,40 @@ def test_adjustment_names_what_it_does_not_use_show_or_remove(made: Made, study:
     assert "not adjusted for" not in dict(part(better, "summary").items)["Design"]
 
 
+def test_confounding_that_is_left_in_is_named_as_the_reason_and_no_number_of_units_is_promised(
+    made: Made, study: dpc.Study
+) -> None:
+    confounded = dataclasses.replace(study, expected={"confounding": 1.0})
+    clear, report = (Report.of(made(estimate=1.2), each, date=DAY).verdict for each in (study, confounded))
+    assert clear.kind == "higher"
+    assert (report.kind, report.reason) == ("inconclusive", "confounding")
+    assert "neither more units nor more epsilon" in " ".join(report.remedies)
+
+
 def test_after_adjustment_needs_a_balance_that_passes(
     vault: dpc.Vault, schema: dpc.Schema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estimator = dpc.InverseWeighting(covariates=["age", "race"])
     study = dpc.Study(name="s", question="?", schema=schema, estimator=estimator, epsilon=1.0)
     effect = estimator.estimate(vault, epsilon=1.0)
-    balance = dpc.Balance(["age", "race"], weighted_by=["age", "race"]).estimate(vault, epsilon=1.0)
+    clip = float(effect.method.partition("clipped to ")[2].partition(" and")[0])
+    balance = dpc.Balance(["age", "race"], weighted_by=["age", "race"], clip=clip).estimate(vault, epsilon=1.0)
+    assert BalanceTable.from_json(balance.to_json()) == balance
     for passes, words in ((True, ", after adjustment ("), (None, "was not shown"), (False, "was not shown")):
         monkeypatch.setattr(BalanceTable, "passes", passes)
         assert words in Report.of(effect, study, date=DAY, diagnoses=[balance]).verdict.text
+    monkeypatch.setattr(BalanceTable, "passes", True)
+    assert balance.weights is not None
+    for other in (
+        {"covariates": ("age",)},  # not of all that is adjusted for
+        {"weights": None},  # by an older version
+        {"weights": dataclasses.replace(balance.weights, covariates=("age",))},
+        {"weights": dataclasses.replace(balance.weights, estimand="ATT")},
+        {"weights": dataclasses.replace(balance.weights, clip=clip / 2)},
+    ):
+        report = Report.of(effect, study, date=DAY, diagnoses=[dataclasses.replace(balance, **other)])
+        assert "with other weights than those of the estimate" in report.verdict.text
+        assert "with other weights" in dict(part(report, "summary").items)["Design"]
     before = dpc.Balance(["age", "race"]).estimate(vault, epsilon=1.0)
     assert "balance was not checked" in Report.of(effect, study, date=DAY, diagnoses=[before]).verdict.text
 

@@ -66,7 +66,8 @@ def plan(  # noqa: PLR0913, PLR0917
             raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
-    from dpcausal.planning.plan import plan as planned  # noqa: PLC0415 (slow to load, as is the one below)
+    from dpcausal.planning.left_in import confounders_of  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.planning.plan import plan as planned  # noqa: PLC0415
     from dpcausal.report.figures.budget import precision_plot  # noqa: PLC0415
 
     read = read_study(study)
@@ -82,7 +83,7 @@ def plan(  # noqa: PLR0913, PLR0917
             covariate_sd=covariate_sd,
         ),
         read.guarantee(),
-        covariates=[] if read.design == "trial" else None,
+        covariates=[] if read.design == "trial" else confounders_of(read.estimator, read.schema) or None,
         by=list(map(_cut, strata)) if strata else None,
         width=width,
         price=read.price(),

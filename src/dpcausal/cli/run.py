@@ -97,7 +97,9 @@ def _price(study: "Study", vault: "Vault", prepared: "Prepared") -> str:
     from dpcausal.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
 
     rehearsal = replace(study.rehearsal(vault.n), rule=vault.rule)
-    effect = study.with_left_in(study.estimator.estimate(rehearsal, epsilon=study.epsilon, delta=study.delta))
+    effect = study.with_left_in(
+        study.estimator.estimate(study.seen(rehearsal), epsilon=study.epsilon, delta=study.delta)
+    )
     refused = count_refusals(study.estimator, rehearsal, study.guarantee())
     left = vault.ledger.remaining_after(prepared.due.values())
     half = half_width(effect)

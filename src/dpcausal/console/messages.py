@@ -13,6 +13,9 @@ from dpcausal.site.log_entry import LogEntry
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
 
+MOST_SHOWN = 200
+"""The most numbers of one answer that a page lists; the message itself has all of them."""
+
 
 @dataclass(frozen=True)
 class Number:
@@ -46,6 +49,16 @@ class Answer:
     numbers: tuple[Number, ...]
     public_values: Mapping[str, float]
     receipt: Receipt | None
+
+    @property
+    def shown(self) -> tuple[Number, ...]:
+        """The numbers to show on a page: the first of many."""
+        return self.numbers[:MOST_SHOWN]
+
+    @property
+    def others(self) -> int:
+        """How many more there are."""
+        return len(self.numbers) - len(self.shown)
 
 
 @dataclass(frozen=True)
@@ -191,14 +204,15 @@ def _without_values(given: Release) -> dict[str, Any]:
     return release | hidden
 
 
-def _answer(release: Mapping[str, Any]) -> Answer:
-    numbers = zip(release["names"], release["values"], release["scales"], strict=True)
+def _answer(document: Mapping[str, Any]) -> Answer:
+    release = Release.from_dict(document)
+    numbers = zip(release.names, release.values, release.scales, strict=True)
     return Answer(
-        str(release["receipt"]["query"]),
-        str(release["family"]),
+        str(release.receipt.query),
+        str(release.family),
         tuple(Number(*each) for each in numbers),
-        release["public_values"],
-        Receipt(**release["receipt"]),
+        release.public_values,
+        release.receipt,
     )
 
 

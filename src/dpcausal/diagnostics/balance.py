@@ -1,7 +1,7 @@
 """Balance of the arms: standardised mean differences of covariates, before and after weighting."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,12 +91,14 @@ class Balance:
         if not self.weighted_by:
             return self._result(source, guarantee, (), (source.release(CovariateSums(self.covariates), guarantee),))
 
-        def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
+        def then(covariates: Sequence[str], coefficients: Sequence[float], rest: Guarantee) -> Asks:
             first, second = rest.split(_FIRST)
-            return [(CovariateSums(self.covariates), first), (self._weighted(coefficients), second)]
+            weighted = replace(self, weighted_by=covariates)._weighted(coefficients)  # noqa: SLF001 (its own copy)
+            return [(CovariateSums(self.covariates), first), (weighted, second)]
 
-        made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
-        return self._result(source, guarantee, (made,) if score is None else (), tuple(sums))
+        scaled, made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
+        table = self._result(scaled.source, guarantee, (made,) if score is None else (), tuple(sums))
+        return replace(table, receipts=(*scaled.receipts, *table.receipts), notes=(*scaled.notes, *table.notes))
 
     def _weighted(self, coefficients: Sequence[float]) -> WeightedCovariates:
         return WeightedCovariates(self.covariates, self.weighted_by, coefficients, self.estimand, self.clip)
@@ -130,6 +132,8 @@ class Balance:
             notes=(*known, *source.caveats),
             lines=tuple(Line(*each) for each in zip(before.features, *differences, strict=True)),
             weighted=weighted,
+            weights=Weights(name_tuple(self.weighted_by), self.estimand, self.clip) if weighted else None,
+            covariates=tuple(self.covariates),
             most=self.most,
             effective=(control, treated),
             characteristics=before.characteristics(source.schema),
@@ -224,6 +228,21 @@ class Line:
     after: Reading | None = None
 
 
+@dataclass(frozen=True)
+class Weights:
+    """How units were weighted before their balance was judged.
+
+    Attributes:
+        covariates: The covariates of the score.
+        estimand: Whose effect the weights are for.
+        clip: Scores were clipped to clip and 1 - clip.
+    """
+
+    covariates: tuple[str, ...]
+    estimand: Estimand
+    clip: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class BalanceTable(Diagnosis):
     """Standardised mean differences, treated less control.
@@ -231,6 +250,8 @@ class BalanceTable(Diagnosis):
     Attributes:
         lines: The covariates.
         weighted: Whether there are differences after weighting; the verdict is then about these.
+        weights: How units were weighted; None where they were not, or where an older version did not record it.
+        covariates: The covariates that were compared; none where an older version did not record them.
         most: The largest difference that passes.
         effective: Each arm's effective number of units after weighting, control first; None without weights, or where
             noise hides it.
@@ -244,6 +265,8 @@ class BalanceTable(Diagnosis):
     effective: tuple[Reading | None, Reading | None] = (None, None)
     characteristics: tuple[Characteristic, ...] = ()
     sizes: Readings = (None, None)
+    weights: Weights | None = None
+    covariates: tuple[str, ...] = ()
 
     @property
     def table_one(self) -> TableOne:
@@ -322,7 +345,13 @@ class BalanceTable(Diagnosis):
             "effective": tuple(map(reading_of, document["effective"])),
             "characteristics": tuple(map(characteristic_of, document.get("characteristics", ()))),
             "sizes": tuple(map(reading_of, document.get("sizes", (None, None)))),
+            "weights": _weights_of(document.get("weights")),
+            "covariates": tuple(document.get("covariates", ())),
         }
+
+
+def _weights_of(document: dict[str, Any] | None) -> Weights | None:
+    return None if document is None else Weights(**document | {"covariates": tuple(document["covariates"])})
 
 
 def balance_from_moments(moments: Release, source: Source, most: float = 0.1) -> BalanceTable:

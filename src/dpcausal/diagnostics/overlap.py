@@ -86,12 +86,14 @@ class Overlap:
             source.schema, "record", "l1"
         )  # before anything is spent
 
-        def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
-            return [(ScoreCounts(self.covariates, coefficients, edges), rest)]
+        def then(covariates: Sequence[str], coefficients: Sequence[float], rest: Guarantee) -> Asks:
+            return [(ScoreCounts(covariates, coefficients, edges), rest)]
 
-        made, (counts,) = scored(source, self.covariates, guarantee, self.share, score, then)
+        scaled, made, (counts,) = scored(source, self.covariates, guarantee, self.share, score, then)
         releases, notes = ((made, counts), ()) if score is None else ((counts,), (BEFORE,))
-        return self._result(source, guarantee, releases, f"by a private score of {', '.join(self.covariates)}", notes)
+        by = f"by a private score of {', '.join(scaled.covariates)}"
+        table = self._result(scaled.source, guarantee, releases, by, (*notes, *scaled.notes))
+        return replace(table, receipts=(*scaled.receipts, *table.receipts))
 
     def _check(self) -> None:
         if bool(self.by) == bool(self.covariates):

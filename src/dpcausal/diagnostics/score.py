@@ -1,8 +1,11 @@
 """The private propensity score behind a diagnosis: one released before, or a new one for a share of epsilon."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from dpcausal.errors import QueryError
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
+from dpcausal.estimators.scaled_features import names_in, seen_as
 from dpcausal.guarantee import Guarantee
 from dpcausal.propensity_score import PropensityScore, score_release
 from dpcausal.queries import ObjectivePerturbedLogistic, Query
@@ -21,9 +24,9 @@ def scored(  # noqa: PLR0913, PLR0917
     guarantee: Guarantee,
     share: float,
     score: PropensityScore | Release | None,
-    then: Callable[[Sequence[float], Guarantee], Asks],
-) -> tuple[Release, list[Release]]:
-    """Release a score of these covariates, unless one is given, and the queries that use it.
+    then: Callable[[Sequence[str], Sequence[float], Guarantee], Asks],
+) -> tuple[ScaledCovariates, Release, list[Release]]:
+    """Release a score of these covariates by their scales, unless one is given, and the queries that use it.
 
     Args:
         source: Where the data come from.
@@ -31,15 +34,23 @@ def scored(  # noqa: PLR0913, PLR0917
         guarantee: The privacy guarantee of everything together.
         share: The share of epsilon for a new score.
         score: A score released before, to use instead of a new one.
-        then: The queries to ask, from the score's coefficients and the rest of the guarantee.
+        then: The queries to ask, from the score's covariates and coefficients and the rest of the guarantee.
     """
+    if isinstance(score, PropensityScore):
+        names, view = names_in(score, covariates), seen_as(score.schema, source)
+        made = score_release(score, names, view.schema)  # before anything is spent
+        scaled = replace(with_scales(source, covariates, guarantee), source=view, covariates=names)
+        return scaled, made, [view.release(*ask) for ask in then(names, made.values, scaled.rest)]
     if score is None:
         if not (is_number(share) and 0 < share < 1):
             raise QueryError(
                 expected="a share between 0 and 1", got=repr(share), hint="0.5 gives the score half of epsilon."
             )
-        first, rest = guarantee.split(share, pure_first=True)
-        made = source.release(ObjectivePerturbedLogistic(covariates), first)
-        return made, [source.release(*ask) for ask in then(made.values, rest)]
+        scaled = with_scales(source, covariates, guarantee)
+        view, names = scaled.source, scaled.covariates
+        first, rest = scaled.rest.split(share, pure_first=True)
+        made = view.release(ObjectivePerturbedLogistic(names), first)
+        return scaled, made, [view.release(*ask) for ask in then(names, made.values, rest)]
     made = score_release(score, tuple(covariates), source.schema)
-    return made, [source.release(*ask) for ask in then(made.values, guarantee)]
+    plain = ScaledCovariates(source, tuple(covariates), guarantee)
+    return plain, made, [source.release(*ask) for ask in then(covariates, made.values, guarantee)]

@@ -69,7 +69,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         note = f"answers are added up over sites, so {_listed(used)} enter models between their declared bounds"
         return ScaledCovariates(source, tuple(covariates), guarantee, notes=(note,))
     scales = {column.name: typical_scale(column) for column in used if column.typical}
-    asked = _asked(source.schema)
+    asked = counted_numbers(source.schema)
     release, rest = None, guarantee
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
@@ -87,7 +87,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     )
 
 
-def _asked(schema: Schema) -> tuple[str, ...]:
+def counted_numbers(schema: Schema) -> tuple[str, ...]:
     """Return the numbers whose counts are asked for: those that declare no typical values.
 
     The column of entry has no scale, and a number cannot have an indicator whose name is another column's.
@@ -106,17 +106,24 @@ def _asked(schema: Schema) -> tuple[str, ...]:
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left."""
     share, rest = guarantee.split(_SHARE)
-    new = narrower(query, source, share, query.counts[0])
+    new = narrower(query, source, share, query.own_names[0])
     if share.delta > 0 and new.delta == 0:
         rest = guarantee.split(_SHARE, pure_first=True)[1]
-    most = _ENOUGH * noise_sd(query, source.schema, new) * (1 + 1e-9)
-    stored = (each for each in answered(source, query) if noise_sd(query, source.schema, each) <= most)
-    # The first in the ledger, so that the same call gives the same also where better ones came later.
-    chosen = next(stored, new)
+    chosen = stored_or_new(source, query, new, _ENOUGH)
     return source.release(query, chosen), rest if chosen == new else guarantee
 
 
-def noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:
+def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: float) -> Guarantee:
+    """Return a guarantee of stored counts with at most so many times the noise of new ones; that of new if none is.
+
+    It is the first in the ledger, so that the same call gives the same again also where better counts came later.
+    """
+    limit = most * _noise_sd(query, source.schema, new) * (1 + 1e-9)
+    stored = (each for each in answered(source, query) if _noise_sd(query, source.schema, each) <= limit)
+    return next(stored, new)
+
+
+def _noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:
     """Return the standard deviation of the noise in each count."""
     noise = calibrate(query, schema, guarantee)
     return math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance)

@@ -23,6 +23,10 @@ MIN_RESOLUTION = 0.75
 """The least variance of a feature, in standard deviations of the noise in it. Below, noise hides how the feature varies
 and so how far arms differ in it: it is not adjusted for, and nothing bounds the confounding that is left in."""
 
+MIN_SPREAD_RESOLUTION = 1.5
+"""The same for a number without a scale that weights are to balance: its variance decides how far the ridge of a score
+is undone, and no regression of the outcome makes up for it."""
+
 MAX_SCORE_NOISE_SD = 1.0
 """The largest standard deviation of the noise in the predictor of a propensity: a whole logit leaves little of the
 score, and the first-order formula for residual confounding no longer holds."""
@@ -89,7 +93,11 @@ def hidden_names(resolution: Sequence[float], features: Sequence[str]) -> tuple[
 
 def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
     """Refuse where noise hides how a covariate varies; the arguments are those of `hidden_names`."""
-    hidden = hidden_names(resolution, features)
+    return hidden_numbers(hidden_names(resolution, features), features)
+
+
+def hidden_numbers(hidden: Sequence[str], features: Sequence[str]) -> str:
+    """Refuse where noise hides how some features vary; they are given by their names."""
     if not hidden:
         return ""
     return f"privacy noise hides how {', '.join(hidden)} varies; declare tighter bounds, or {_remedy(features)}"

@@ -1,10 +1,12 @@
 """The delta to use: all of it, or none where that means less noise."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
+from dpcausal.release import Receipt
 from dpcausal.source import Source
 
 
@@ -35,6 +37,11 @@ def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str
     pure = replace(guarantee, delta=0.0)
     sds = [_sd(calibrate(query, source.schema, each), coordinate) for each in (pure, guarantee)]
     return pure if sds[0] <= sds[1] else guarantee
+
+
+def spent(allowed: Guarantee, receipts: Sequence[Receipt]) -> Guarantee:
+    """Return what may be spent, with no more delta than queries had."""
+    return replace(allowed, delta=min(sum(receipt.delta for receipt in receipts), allowed.delta))
 
 
 def _sd(noise: Noise, coordinate: str) -> float:

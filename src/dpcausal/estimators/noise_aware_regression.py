@@ -16,7 +16,8 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Binary
-from dpcausal.estimators.outcome_regression import tables_of_moments
+from dpcausal.estimators.outcome_regression import OutcomeRegressions, tables_of_moments
+from dpcausal.estimators.scaled_features import scaled_among, with_known_variance
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
 from dpcausal.release import Release
 from dpcausal.schema import Schema
@@ -87,6 +88,13 @@ class NoiseAwareRegressions:
     def effect(self) -> float:
         """The average effect."""
         return float(self.means[1] - self.means[0])
+
+    def adjustments(self, fit: OutcomeRegressions) -> Array:
+        """Return what each feature takes off the difference between the arms' means of these regressions."""
+        taken: Array = (self.slopes * (fit.centres[0] - self.centres))[1] - (
+            self.slopes * (fit.centres[0] - self.centres)
+        )[0]
+        return taken
 
 
 @dataclass(frozen=True)
@@ -319,9 +327,13 @@ def _equations(release: Release, source: Source) -> _Equations:
     sums = [shift @ each[table] @ shift.T for each in (plain, signed)]
     right = [shift @ (each[chosen, OUTCOME] - mean * each[chosen, CONSTANT]) for each in (plain, signed)]
 
-    hidden = np.sqrt(np.diag(sum_noise[0])[1:]) / n
-    spreads = np.maximum(np.diag(sums[0])[1:] / n, hidden)
-    resolution = np.diag(sums[0])[1:] / n / hidden
+    places = range(1, len(chosen))
+    scaled = scaled_among(query.covariates, source.schema)
+    found, noise_of = with_known_variance(np.diag(sums[0])[1:] / n, np.diag(sum_noise[0])[1:] / n**2, scaled)
+    sums[0][places, places], sum_noise[0][places, places] = n * found, n**2 * noise_of
+    hidden = np.sqrt(noise_of)
+    spreads = np.maximum(found, hidden)
+    resolution = found / hidden
     ratio = sums[1][0, 0] / n
     inner = (slice(1, None), slice(1, None))
     expected = (SPREADS_DIFFER * n) ** 2 * np.outer(spreads, spreads)

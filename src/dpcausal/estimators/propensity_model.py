@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.propensity import EXPECTED_INFORMATION, PropensityUncertainty
 from dpcausal.propensity_score import PropensityScore
@@ -72,7 +73,14 @@ class PropensityModel(BaseEstimator):
             epsilon: The privacy loss.
             delta: With `output`, what may be spent of it where Gaussian noise is narrower; `objective` spends none.
         """
-        guarantee = guarantee_for(source, epsilon, delta)
+        allowed = guarantee_for(source, epsilon, delta)
+        self._query(source)  # which checks what was given, before anything is spent
+        scaled = with_scales(source, self.covariates, allowed)
+        return replace(self, covariates=scaled.covariates)._released(scaled)  # noqa: SLF001 (its own copy)
+
+    def _released(self, scaled: ScaledCovariates) -> PropensityScore:
+        """Return the score of covariates that have a scale."""
+        source, guarantee = scaled.source, scaled.rest
         query = self._query(source)
         if query.noise == "laplace":
             guarantee = replace(guarantee, delta=0.0)
@@ -88,7 +96,8 @@ class PropensityModel(BaseEstimator):
             method=f"logistic regression on {', '.join(self.covariates)} ({self.scores} perturbation)",
             noise_sd=errors.noise_sd,
             ridge=errors.ridge,
-            notes=(*source.schema.covariate_handling(self.covariates), *source.caveats),
+            notes=(*source.schema.covariate_handling(self.covariates), *scaled.notes, *source.caveats),
+            counts=scaled.receipts,
         )
 
     def _query(self, source: Source) -> Query:

@@ -50,6 +50,9 @@ _TAIL = 0.1
 _STEPS = 20
 """The number of steps from the best law of the list to the best one near it."""
 
+_FAR = 3.3
+"""Values further from the median, in standard deviations of the normal score, are too rare to confound: 1 in 1,000."""
+
 _KNOTS = 13
 """The number of knots of a curved scale."""
 
@@ -126,7 +129,7 @@ class FittedScale:
             return 0.0
         skew = math.copysign(math.hypot(self.skewness, self.skewness_sd), self.skewness)
         law = replace(self, skewness=skew)
-        values = np.clip(law._values(np.clip(_GRID, -REACH, REACH)), self.low, self.high)  # noqa: SLF001
+        values = np.clip(law._values(np.clip(_GRID, -_FAR, _FAR)), self.low, self.high)  # noqa: SLF001
         scores = np.interp(values, *np.array(law.scale.knots).T)
         normal = _logarithm((values - self.location) / self.spread, skew)
         return max(1 - _correlation(scores, other) ** 2 for other in (normal, values))

@@ -17,6 +17,8 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Category
+from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
+from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.covariate_moments import explained
 from dpcausal.queries.features import Estimand, arm_weights, covariates_named, feature_names, largest_weight
@@ -25,15 +27,22 @@ from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, units_compared
 
-_LEAST_SPREAD = 0.005
+_LEAST_SPREAD = 0.0005
 """The least variance that a feature counts as."""
+
+_LEAST_SHARE = 0.005
+"""The least share of units that a value of a category counts as."""
 
 _MOST_EXPLAINED = 0.95
 """The largest share of the outcome's variance that covariates may explain."""
 
-_SPREADS: Array = np.exp(np.linspace(math.log(_LEAST_SPREAD), 0.0, 60))
-_PRIOR: Array = np.exp(-((np.log(_SPREADS * 9) / 0.7) ** 2) / 2)
-"""Variances of a number in half ranges, and their prior: about 1/9, to within a factor of 2."""
+_SPREADS: Array = np.exp(np.linspace(math.log(_LEAST_SPREAD), 0.0, 90))
+_PRIOR: Array = np.exp(-((np.log(_SPREADS * 9) / 1.5) ** 2) / 2)
+"""Variances of a number without a scale, in half ranges, and their prior: about 1/9, to within a factor of 4. Bounds
+are often far wider than values, so that it hardly counts beside what is released."""
+
+_MOST_ENLARGED = 3.0
+"""The most that undoing the ridge multiplies a slope by: where it would be more, the score says too little."""
 
 MOMENTS_SHARE = 0.1
 """The share of epsilon for moments of the covariates: they need to be known to within a quarter only."""
@@ -81,6 +90,8 @@ class CovariateSpread:
         with_outcome: Their covariances with the outcome, in half ranges.
         noise: The variance of the noise in these, sampling error included.
         parts: The share of the outcome's variance that each feature explains, before anything is known.
+        uncertain: The standard deviation of each variance's error, as a share of it.
+        hidden: Numbers without a scale of which noise hides how they vary.
     """
 
     units: float
@@ -91,6 +102,8 @@ class CovariateSpread:
     with_outcome: Array
     noise: Array
     parts: Array
+    uncertain: Array
+    hidden: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, query: CovariateMoments, release: Release, source: Source) -> Self:
@@ -109,7 +122,8 @@ class CovariateSpread:
             for kind, size in (("total of", 1.0), ("outcome *", half))
         )
         means = np.clip(totals[:, 0], -1, 1)
-        variances, parts = np.ones(len(names)), np.ones(len(names))
+        variances, parts, uncertain = np.ones(len(names)), np.ones(len(names)), np.zeros(len(names))
+        hidden = []
         covariance = np.zeros((len(names), len(names)))
         place = 0
         for column in covariates_named(query.covariates, schema):
@@ -117,14 +131,17 @@ class CovariateSpread:
                 lacks, lacks_noise = mean(f"deficit of {column.name}")
                 noise = lacks_noise + 4 * means[place] ** 2 * totals[place, 1]
                 found = 1 - lacks - totals[place, 0] ** 2 + totals[place, 1]
-                variances[place] = _variance(found, noise)
-                covariance[place, place] = variances[place]
+                made, sd = _scaled_variance(found, noise) if column.scale else _variance(found, noise)
+                covariance[place, place] = variances[place] = made
+                uncertain[place] = sd / made
+                if not column.scale and found < MIN_SPREAD_RESOLUTION * math.sqrt(noise):
+                    hidden.append(column.name)
             elif len(column.values) == 2:
                 found = 1 - totals[place, 0] ** 2 + totals[place, 1]
-                covariance[place, place] = variances[place] = min(max(found, 10 * _LEAST_SPREAD), 1.0)
+                covariance[place, place] = variances[place] = min(max(found, 10 * _LEAST_SHARE), 1.0)
             else:
                 block = slice(place, place + len(column.values))
-                shares = np.clip(totals[block, 0], _LEAST_SPREAD, 1.0)
+                shares = np.clip(totals[block, 0], _LEAST_SHARE, 1.0)
                 means[block] = variances[block] = shares = shares / shares.sum()
                 covariance[block, block] = np.diag(shares) - np.outer(shares, shares)
                 parts[block] = 1 / len(column.values)
@@ -139,6 +156,8 @@ class CovariateSpread:
             with_outcome=products[:, 0] - centre * means,
             noise=noise_of,
             parts=parts * explained(schema, centre) / len(query.covariates),
+            uncertain=uncertain,
+            hidden=tuple(hidden),
         )
 
     def slopes(self, outcome_sd: float, due_to_effect: Array | float = 0.0) -> Slopes:
@@ -160,13 +179,21 @@ class CovariateSpread:
         return Slopes(self.variances * within / self.noise / precision, 1 / precision)
 
 
-def _variance(found: float, noise: float) -> float:
-    """Return the posterior mean of a number's variance that was found with noise of this variance."""
+def _scaled_variance(found: float, noise: float) -> tuple[float, float]:
+    """Return the variance of scores on a scale that was found with noise of this variance, and the sd of its error."""
+    (made,), (error,) = with_known_variance(np.array([found]), np.array([noise]), [True])
+    return min(max(float(made), SCALED_VARIANCE / 4), 1.0), math.sqrt(error)
+
+
+def _variance(found: float, noise: float) -> tuple[float, float]:
+    """Return the posterior mean and sd of a number's variance that was found with noise of this variance."""
     likelihood = -((_SPREADS - found) ** 2) / 2 / max(noise, 1e-12)
     posterior = _PRIOR * np.exp(likelihood - likelihood.max())
     if posterior.max() > 0.9 * posterior.sum():  # noise is below the steps of the list
-        return min(max(found, _LEAST_SPREAD), 1.0)
-    return float(posterior @ _SPREADS / posterior.sum())
+        return min(max(found, _LEAST_SPREAD), 1.0), math.sqrt(noise)
+    posterior /= posterior.sum()
+    mean = float(posterior @ _SPREADS)
+    return mean, math.sqrt(max(float(posterior @ _SPREADS**2) - mean**2, 0.0))
 
 
 @dataclass(frozen=True)
@@ -178,12 +205,14 @@ class PrivateScore:
         coefficients: The coefficients of the features as they are, between -1 and 1, the constant first.
         tilt_sd: The standard deviation of the noise in each feature's imbalance.
         enlarged: What undoing the ridge multiplied each slope of the score by, and its noise with it.
+        drowned: Whether the ridge leaves too little of a slope to undo it.
     """
 
     spread: CovariateSpread
     coefficients: Array
     tilt_sd: float
     enlarged: Array
+    drowned: bool = False
 
     @classmethod
     def of(cls, release: Release, covariates: int, spread: CovariateSpread, units: float) -> Self:
@@ -200,10 +229,15 @@ class PrivateScore:
         tilt *= spread.units / units  # in units of the source that is weighted
         raw = cls(spread, np.array(release.values) / root, tilt, np.ones(len(release.names) - 1))
         ridge = ObjectivePerturbedLogistic.penalty(epsilon) * root**2
-        enlarged = 1 + np.minimum(ridge / (raw.information * units * spread.variances), 1.0)
+        information = raw.information * units
+        undone = 1 + ridge / (information * spread.variances)
+        enlarged = np.minimum(undone, _MOST_ENLARGED)
         slopes = raw.coefficients[1:] * enlarged
-        constant = raw.coefficients[0] - (slopes - raw.coefficients[1:]) @ spread.means
-        return replace(raw, coefficients=np.array([constant, *slopes]), enlarged=enlarged)
+        # The constant has a ridge too: it moves the sum of all propensities.
+        constant = raw.coefficients[0] * (1 + min(ridge / information, 1.0))
+        constant -= (slopes - raw.coefficients[1:]) @ spread.means
+        drowned = bool((undone > _MOST_ENLARGED).any())
+        return replace(raw, coefficients=np.array([constant, *slopes]), enlarged=enlarged, drowned=drowned)
 
     @property
     def logit_variance(self) -> float:
@@ -278,6 +312,16 @@ class PrivateScore:
         means = self.spread.means
         squares = mean @ mean + variance.sum() + (mean @ means) ** 2 + variance @ means**2
         return self.tilt_sd * math.sqrt(float(squares)) / (self.information * self.spread.units)
+
+    def adjustments(self, slopes: Slopes) -> Array:
+        """Return about how much each feature takes off the difference between arms, in half ranges."""
+        taken: Array = np.sqrt(slopes.mean**2 + slopes.variance) * self.alignment
+        return taken
+
+    def ridge_left(self, slopes: Slopes) -> float:
+        """Return what an error in the features' variances may leave of the ridge in the effect, in half ranges."""
+        left = (1 - 1 / self.enlarged) * self.spread.uncertain
+        return float(np.abs(self.adjustments(slopes)) @ left)
 
     def explained(self, slopes: Slopes) -> float:
         """Return the largest variance of the outcome that one feature explains: with others it can only be more."""

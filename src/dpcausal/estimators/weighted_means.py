@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.estimators.interval_policy import arm_below_noise
+from dpcausal.estimators.interval_policy import arm_below_noise, hidden_numbers
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in
 from dpcausal.estimators.score_noise import PrivateScore
 from dpcausal.interval import NoiseTerm
@@ -30,6 +30,8 @@ class WeightedMeans:
         balanced: float = 0.0,
     ) -> None:
         self.receipt, self.clip, self.beyond, self.left_in = release.receipt, query.clip, 0.0, 0.0
+        self.adjustments, self.ridge_left = np.zeros(0), 0.0
+        self.unadjusted: tuple[str, ...] = ()
         sums = {name: release.value(name) for name in release.names}
         low, high = source.schema.outcome_bounds
         half, centre = (high - low) / 2, query.centre_of(source.schema)
@@ -40,6 +42,10 @@ class WeightedMeans:
         ]
         weight_noise_sd = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
         self.refusal = arm_below_noise(min(released), weight_noise_sd, "weight")
+        if score is not None and not self.refusal:
+            hidden = score.spread.hidden or query.covariates * score.drowned
+            self.unadjusted = tuple(hidden)
+            self.refusal = hidden_numbers(hidden, query.covariates)
         units = units_compared(source, release)
         # The sum of all weights has public bounds, and each arm's a floor, so that no division explodes.
         weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)
@@ -109,6 +115,7 @@ class WeightedMeans:
             *self.noise,
             NoiseTerm("gaussian", math.hypot(arms.response * score.noise_sd(slopes), left_in_sd) * half),
         )
+        self.adjustments, self.ridge_left = score.adjustments(slopes) * half, score.ridge_left(slopes) * half
         return score.explained(slopes) * half**2
 
 

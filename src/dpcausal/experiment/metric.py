@@ -68,11 +68,12 @@ class Metric(_Declared):
                 got=f"{self.label!r} with the covariate {self.covariate.name!r}",
                 hint="adjust the numerator and the denominator as metrics of their own, or leave the covariate out.",
             )
-        if any(isinstance(each, Real) and each.indicator for each in columns) or len(set(self.columns)) != len(columns):
+        for_models = any(isinstance(each, Real) and (each.indicator or each != each.measured) for each in columns)
+        if for_models or len(set(self.columns)) != len(columns):
             raise SchemaError(
-                expected="different columns without indicators",
+                expected="different columns without indicator, typical and transform",
                 got=f"columns {', '.join(self.columns)} of {self.label!r}",
-                hint="leave indicator out: a missing value counts as what missing= declares.",
+                hint="leave them out: a metric is in its own unit, and missing= says what a missing value counts as.",
             )
         if not is_number(self.weight) or self.weight <= 0 or not isinstance(self.lower_is_better, bool):
             raise SchemaError(

@@ -1,9 +1,10 @@
 """From the releases of several sites to effects: one sum of them all, or each site's own effect."""
 
+import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Self
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate, share_of
@@ -14,6 +15,7 @@ from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
 from dpcausal.release import Noisy, Receipt, Release, as_of, stored_on
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.study import Study
 
@@ -81,14 +83,28 @@ class Replay:
         n: Its number of units.
         arm_sizes: The number of units in each arm, where that is public.
         releases: The site's releases.
+        check: What raises unless a release is one that a table of this schema can have.
     """
 
     rule: Rule = "additive"
 
-    def __init__(self, schema: Schema, n: int, arm_sizes: tuple[int, int] | None, releases: Sequence[Release]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        n: int,
+        arm_sizes: tuple[int, int] | None,
+        releases: Sequence[Release],
+        check: Callable[[Release, Schema], None] = lambda *_: None,
+    ) -> None:
         self.schema, self.n, self.arm_sizes = schema, n, arm_sizes
         self.caveats: tuple[str, ...] = ()
-        self.left = list(releases)
+        self.left, self._check = list(releases), check
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return the same source with covariates by their scores, with the same releases left."""
+        other = copy.copy(self)
+        other.schema = self.schema.scaled(scales, indicators)
+        return other
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the next release.
@@ -97,18 +113,29 @@ class Replay:
             TransportError: If it does not answer this query. A later query may hold numbers computed from earlier
                 answers, which two machines round differently in the last digits: these need only be close.
         """
-        return _check_answers(self.left.pop(0) if self.left else None, query, guarantee, "the site")
+        release = self.left.pop(0) if self.left else None
+        if release is not None:
+            self._check(release, self.schema)
+        return _check_answers(release, query, guarantee, "the site")
 
 
-def replay_estimate(study: Study, site: str, message: Message, releases: Sequence[Release]) -> Effect:
+def replay_estimate(
+    study: Study,
+    site: str,
+    message: Message,
+    releases: Sequence[Release],
+    check: Callable[[Release, Schema], None] = lambda *_: None,
+) -> Effect:
     """Return the effect that the study's estimator computes from a site's releases.
+
+    `check` is called with each release and the schema that it was asked with: estimators may find scales of covariates.
 
     Raises:
         TransportError: If the site's releases are not those that the estimator asks for.
     """
     guarantee = study.guarantee(site)
-    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases)
-    effect = study.estimator.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases, check)
+    effect = study.estimator.estimate(study.seen(source), epsilon=guarantee.epsilon, delta=guarantee.delta)
     if source.left:
         raise TransportError(
             expected="the answers to the study's queries",

@@ -120,21 +120,27 @@ def releases_of(message: Message) -> tuple[Release, ...]:
     return tuple(Release.from_json(json.dumps(each)) for each in (message.answer or {})["releases"])
 
 
+class _InvalidReleaseError(Exception):
+    """Why no table of a site can have a release."""
+
+
 def _why_answer_invalid(message: Message, site: str, study: Study) -> str:
     releases = releases_of(message)
     if message.answer != {"releases": [json.loads(release.to_json()) for release in releases]}:
         return "its answer cannot be read"
     if any(release.receipt.as_of != message.as_of for release in releases):
         return "its releases are of another version of its data than the message"
-    problems = (
-        _why_release_invalid(release, message.n or 0, study.schema)
-        or why_impossible(release, message.n or 0, message.arm_sizes, study.schema)
-        for release in releases
-    )
-    if problem := next(filter(None, problems), ""):
-        return problem
+
+    def check(release: Release, schema: Schema) -> None:
+        n = message.n or 0
+        problem = _why_release_invalid(release, n, schema)
+        if problem := problem or why_impossible(release, n, message.arm_sizes, schema):
+            raise _InvalidReleaseError(problem)
+
     try:
-        effect = replay_estimate(study, site, message, releases)
+        effect = replay_estimate(study, site, message, releases, check)
+    except _InvalidReleaseError as error:
+        return str(error)
     except TransportError:
         return "it answers other queries than the study's, or under another guarantee"
     numbers = effect.estimate, effect.privacy_sd, effect.sampling_sd or 0.0

@@ -10,7 +10,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
-from dpcausal.planning.left_in import LeavingIn, adjusts_for, confounders_of, expected_left_in
+from dpcausal.planning.left_in import LeavingIn, adjusts_for, expected_left_in
 from dpcausal.planning.precision import (
     MOST_TRIED,
     epsilon_for,
@@ -272,7 +272,7 @@ def plan(  # noqa: PLR0913
         >>> trial.epsilon_needed, trial.units_needed
         (0.72, 2740)
     """
-    confounders = confounders_of(estimator, rehearsal.schema) if covariates is None else covariates
+    confounders = adjusts_for(estimator) if covariates is None else covariates
     planned = LeavingIn(estimator, expected_left_in(estimator, confounders, rehearsal))
     effect = planned.estimate(rehearsal, epsilon=guarantee.epsilon, delta=guarantee.delta)
     if width is None and math.isinf(half_width(effect)):
@@ -283,7 +283,7 @@ def plan(  # noqa: PLR0913
         ranking = rank_estimators(
             rehearsal,
             guarantee,
-            covariates=adjusts_for(estimator) or None if covariates is None else covariates,
+            covariates=confounders or covariates,
             by=getattr(estimator, "by", None) or () if by is None else by,
             shape=shape,
         )

@@ -51,7 +51,7 @@ class CovariateCounts(Query):
         return tuple(self.covariates)
 
     @property
-    def counts(self) -> tuple[str, ...]:
+    def own_names(self) -> tuple[str, ...]:
         """The name of each count, covariate after covariate: coarse bins, fine bins, and those without a value."""
         levels = [f"coarse {place}" for place in range(COARSE)] + [f"fine {place}" for place in range(FINE)]
         return tuple(f"{name}: {each}" for name in self.covariates for each in (*levels, "missing"))
@@ -60,7 +60,7 @@ class CovariateCounts(Query):
         """Return the answer's coordinates and how far one unit can move them."""
         self._columns(schema)
         one, most = Fraction(1), Fraction(4 * len(self.covariates))
-        coordinates = tuple(Coordinate(name, 1.0, one) for name in self.counts)
+        coordinates = tuple(Coordinate(name, 1.0, one) for name in self.own_names)
         return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
@@ -86,7 +86,7 @@ class CovariateCounts(Query):
         wide = FINE // COARSE
         coarse = [sum(shares[start : start + wide]) for start in range(0, FINE, wide)]
         each = [expectations.n * share for share in (*coarse, *shares, 0.0)]
-        return dict(zip(self.counts, each * len(self.covariates), strict=True))
+        return dict(zip(self.own_names, each * len(self.covariates), strict=True))
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -108,6 +108,11 @@ class Query(Protocol):
         return ()
 
     @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names of all numbers of the answer, where they are many and follow from the query alone."""
+        return ()
+
+    @property
     def vault_learner(self) -> str | None:
         """The name of the learner that the vault runs for the answer; None where it runs none."""
         return None

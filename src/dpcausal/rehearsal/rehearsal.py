@@ -89,9 +89,14 @@ class Rehearsal(Expectations):
             outcome_sd=min(self.sd, (high - low) / 2, ((mean - low) * (high - mean)) ** 0.5),
         )
 
+    @property
+    def is_scalable(self) -> bool:
+        """Whether covariates can be given scales: not where answers will be summed over sites."""
+        return self.sites == 1
+
     def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
         """Return the same expectations of covariates by their scores, whose standard deviation is that of a scale."""
-        return replace(self, schema=self.schema.scaled(scales, indicators))
+        return replace(self, schema=self.schema.scaled(scales, indicators), covariate_sd=1 / REACH)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price."""

@@ -54,14 +54,11 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
         return (
             say("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown."),
         )
-    variance = _allowed(effect, interval, abs(abs(effect.estimate) - smallest))
+    room = abs(abs(effect.estimate) - smallest)
+    variance = _allowed(effect, interval, room)
     units = _units(effect, variance)
     if units is None:
-        if effect.between_sd:
-            return (say("The differences between sites alone are too large for a conclusion: add sites."),)
-        return (
-            say("The estimate is too close to the threshold: no realistic budget or number of units would settle it."),
-        )
+        return (_beyond_reach(effect, room, scale),)
     more_units = say(
         "More units: about {units} instead of {n}, at the same epsilon.",
         units=say.number(units, 0),
@@ -91,6 +88,20 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     return (*_tighter_bounds(schema, times, scale), *ordered)
 
 
+def _beyond_reach(effect: Effect, room: float, scale: Scale) -> str:
+    """Return why no number of units settles it."""
+    say = scale.say
+    if effect.left_in and room <= effect.bias_bound:
+        return say(
+            "Confounding of up to {size} may be left in, which neither more units nor more epsilon reduces: adjust for "
+            "every declared confounder, or in finer strata, as a new purchase.",
+            size=scale.size(effect.left_in),
+        )
+    if effect.between_sd:
+        return say("The differences between sites alone are too large for a conclusion: add sites.")
+    return say("The estimate is too close to the threshold: no realistic budget or number of units would settle it.")
+
+
 def sampling_is_a_bound(effect: Effect) -> bool:
     """Return whether noise hides how small the sampling error is, so that the effect has an upper bound of it."""
     return any(note.endswith(SAMPLING_BELOW_NOISE) for note in effect.notes)
@@ -107,7 +118,7 @@ def least_sampling_sd(effect: Effect, study: Study | None) -> float:
     if sampling_is_a_bound(effect) or effect.privacy_sd > sampling:
         return 0.0
     now, later = (
-        study.estimator.estimate(study.rehearsal(effect.n), epsilon=epsilon, delta=study.delta).sampling_sd
+        study.estimator.estimate(study.seen(study.rehearsal(effect.n)), epsilon=epsilon, delta=study.delta).sampling_sd
         for epsilon in (study.epsilon, _NO_NOISE)
     )
     return _AS_ESTIMATED * sampling * min(later / now, 1.0) if now and later else 0.0
@@ -161,8 +172,9 @@ def _allowed(effect: Effect, interval: tuple[float, float], half: float) -> floa
     """Return the variance of sampling and noise at which an interval has this half-width.
 
     It takes as many standard errors per half-width as now: slightly conservative where the share of noise is smaller.
+    A bias stays.
     """
-    now = (interval[1] - interval[0]) / 2
+    now, half = (max(each - effect.bias_bound, 0.0) for each in ((interval[1] - interval[0]) / 2, half))
     error = math.hypot(effect.sampling_sd or 0.0, effect.between_sd, effect.privacy_sd) / now if now else 0.0
     return (half * error) ** 2 - effect.between_sd**2
 

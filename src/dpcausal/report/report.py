@@ -87,7 +87,8 @@ class Report(ReportInputs):
             remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
             least_sampling=least_sampling_sd(effect, study) if interval else 0.0,
             identification=study.identification if study else "unknown",
-            balance=balance_after(diagnoses),
+            balance=balance_after(diagnoses, effect, study),
+            unused=study.unused_covariates if study else (),
             language=say,
         )
         if study and verdict.kind == "no interval" and not effect.sites:

@@ -149,7 +149,7 @@ class ReportInputs:
     @property
     def balance(self) -> Balance:
         """What private diagnostics show about balance after the adjustment."""
-        return balance_after(self.diagnoses)
+        return balance_after(self.diagnoses, self.effect, self.study)
 
     @property
     def asymmetric(self) -> bool:

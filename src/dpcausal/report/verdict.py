@@ -10,11 +10,12 @@ from dpcausal.page.language import ENGLISH, Language, message
 from dpcausal.report.remedies import remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
+from dpcausal.study import Study
 
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
 Reason = Literal["", "sample", "budget", "sample or budget", "sites", "confounding", "noise"]
-Balance = Literal["seen", "not seen", "not checked"]
+Balance = Literal["seen", "not seen", "other weights", "not checked"]
 Identification = Literal["randomised", "by design", "adjusted", "unadjusted", "unknown"]
 
 _HEADINGS = {
@@ -30,16 +31,33 @@ _HEADINGS = {
 BALANCE: dict[Balance, str] = {
     "seen": message("balance after the adjustment was checked"),
     "not seen": message("balance after the adjustment was not shown"),
+    "other weights": message("balance was checked with other weights than those of the estimate"),
     "not checked": message("balance was not checked"),
 }
 
 
-def balance_after(diagnoses: Sequence[BalanceTable | OverlapTable]) -> Balance:
-    """Return what private diagnostics show about balance after an adjustment by weights."""
+def balance_after(diagnoses: Sequence[BalanceTable | OverlapTable], effect: Effect, study: Study | None) -> Balance:
+    """Return what private diagnostics show about balance after an adjustment by weights.
+
+    Only the balance of all covariates that are adjusted for counts, weighted as the effect is: by a score of the same
+    covariates, for the same estimand, with the same clip. Noise in the score is drawn anew unless it was released once
+    for both.
+    """
     after = [each for each in diagnoses if isinstance(each, BalanceTable) and each.weighted]
-    if not after:
-        return "not checked"
-    return "seen" if all(each.passes for each in after) else "not seen"
+    own = [each for each in after if study is not None and _as_weighted(each, effect, study)]
+    if not own:
+        return "other weights" if after else "not checked"
+    return "seen" if all(each.passes for each in own) else "not seen"
+
+
+def _as_weighted(balance: BalanceTable, effect: Effect, study: Study) -> bool:
+    """Return whether a balance is that of the effect's own weights, and of all that they adjust for."""
+    weights, names = balance.weights, set(study.adjusts_for)
+    if weights is None or not names <= set(balance.covariates) or names != set(weights.covariates):
+        return False
+    adjusting = getattr(study.estimator, "estimator", study.estimator)
+    clipped = f"clipped to {weights.clip:g} and" in effect.method
+    return weights.estimand == getattr(adjusting, "estimand", None) and (clipped or weights.estimand == "ATO")
 
 
 @dataclass(frozen=True)
@@ -73,6 +91,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     least_sampling: float = 0.0,
     identification: Identification = "unknown",
     balance: Balance = "not checked",
+    unused: Sequence[str] = (),
     language: Language = ENGLISH,
 ) -> Verdict:
     """Draw the conclusion that an effect's 95 % interval allows.
@@ -86,6 +105,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         least_sampling: The smallest sampling error that a larger epsilon may leave; 0 where that is not known.
         identification: What makes the arms comparable.
         balance: What private diagnostics show about balance after the adjustment.
+        unused: The covariates that are declared and not adjusted for.
         language: The language of the text.
     """
     say = language
@@ -102,12 +122,14 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         )
         return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
     words = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}
-    if identification == "adjusted" and balance == "seen":
-        found = say("{finding}, after adjustment (95 % confidence interval {limits})", **words)
-    elif identification == "adjusted":
+    doubts = [say("not adjusted for {covariates}", covariates=", ".join(unused))] if unused else []
+    doubts += [say(BALANCE[balance])] if balance != "seen" else []
+    if identification == "adjusted" and doubts:
         found = say(
-            "{finding}, adjusted (95 % confidence interval {limits}; {balance})", balance=say(BALANCE[balance]), **words
+            "{finding}, adjusted (95 % confidence interval {limits}; {doubts})", doubts="; ".join(doubts), **words
         )
+    elif identification == "adjusted":
+        found = say("{finding}, after adjustment (95 % confidence interval {limits})", **words)
     else:
         found = say("{finding} (95 % confidence interval {limits})", **words)
     kind = _kind(interval, smallest)
@@ -196,4 +218,6 @@ def _reason(effect: Effect, smallest: float) -> Reason:
         return "budget"
     if effect.between_sd and settles(sampling):
         return "sites"
+    if settles(effect.width_by_source[2] - effect.left_in):  # at most so much of it is for confounding
+        return "confounding"
     return "sample or budget" if sampling_is_a_bound(effect) else "sample"

@@ -18,6 +18,7 @@ from dpcausal.study import Study
 
 _ANY_UNITS = 10_000
 _MOST_CHANGES = 40
+_MOST_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Consequences:
         lines = [f"public: {', '.join(message['public'])}"]
         for release in message["releases"]:
             noise = "masked, with a share of the noise" if message["masked"] else "with noise"
-            lines.append(f"{release['query']}, {noise}: {', '.join(release['noisy'])}")
+            noisy, others = release["noisy"][:_MOST_SHOWN], len(release["noisy"]) - _MOST_SHOWN
+            more = f", and {others:,} more of the same kind" if others > 0 else ""
+            lines.append(f"{release['query']}, {noise}: {', '.join(noisy)}{more}")
             if release["without noise"]:
                 lines.append(f"{release['query']}, without noise: {', '.join(release['without noise'])}")
         return tuple(lines)

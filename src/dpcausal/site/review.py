@@ -199,7 +199,8 @@ def _values(column: TableColumn) -> str:
     if isinstance(column, Indicator):
         return f"{column.name}: 0 or 1, read from {column.of.name}"
     if isinstance(column, Real):
-        return f"{column.name}: a number between {column.low:g} and {column.high:g}"
+        further = f", {column.in_models}" if column.in_models else ""
+        return f"{column.name}: a number between {column.low:g} and {column.high:g}{further}"
     if isinstance(column, Binary) and column.labels:
         words = (f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
         return f"{column.name}: {' or '.join(words)}"

@@ -12,17 +12,19 @@ from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.interval_policy import (
     MAX_CUT_OFF,
     MIN_RESOLUTION,
     arm_clipped,
     hidden_features,
+    hidden_names,
     limit_bias,
     whole_range,
 )
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.model_errors import PropensityError
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
@@ -34,12 +36,13 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
+from dpcausal.estimators.scaled_features import SCALED_VARIANCE, shape_allowance
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
-from dpcausal.queries.features import design_names, feature_names
+from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.release import Release
 from dpcausal.schema import Schema
@@ -55,14 +58,14 @@ _NUMBER_LIMIT, _BINARY_LIMIT = 5.0, 20.0
 _SHARES = tuple((moments, propensity) for moments in (0.1, 0.2, 0.3, 0.4) for propensity in (0.1, 0.2, 0.3))
 """The shares of epsilon that moments and propensity may get."""
 
-_FEATURE_VARIANCE = 1 / 6
-"""The features' variance that the choice of shares expects: half of what it is where values spread evenly."""
-
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges: half of an outcome's 0.4, as the choice expects."""
 
 _CLIPS = (0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
 """The default clips, of which the largest is used that leaves out little."""
+
+LARGEST_CLIP = _CLIPS[0]
+"""The default clip where arms overlap well."""
 
 _SEEN_SDS = 3.0
 """Scores beyond the limit are seen where their number exceeds so many standard deviations of its noise."""
@@ -93,8 +96,8 @@ class DoublyRobust(BaseEstimator):
     The score is corrected for its ridge. What noise in both models leaves in is part of the standard error, as privacy
     noise: its distribution follows from the posterior of the regressions and from the known noise in the score. There
     is no interval where clipping leaves out more than a tenth of an arm's weights, where scores beyond the limit are
-    seen to bias the estimate by more than its standard error, where noise hides how every covariate varies, or where
-    the interval would be as wide as the range of possible effects.
+    seen to bias the estimate by more than its standard error, where noise hides how a number varies that has no scale,
+    or every covariate, or where the interval would be as wide as the range of possible effects.
 
     Attributes:
         covariates: The covariates of all models. Keep the list short: each one costs accuracy.
@@ -130,8 +133,14 @@ class DoublyRobust(BaseEstimator):
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and at most delta."""
-        guarantee = guarantee_for(source, epsilon, delta)
-        moments_from, propensity_from, sums_from = self._split(source, guarantee)
+        allowed = guarantee_for(source, epsilon, delta)
+        scaled = with_scales(source, self.covariates, allowed)
+        return replace(self, covariates=scaled.covariates)._augmented(scaled, allowed)  # noqa: SLF001 (its own copy)
+
+    def _augmented(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
+        """Return the effect, from models of covariates that have a scale."""
+        source = scaled.source
+        moments_from, propensity_from, sums_from = self._split(source, scaled.rest)
         score, outcomes = ObjectivePerturbedLogistic(self.covariates), RegressionMoments(self.covariates)
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
@@ -142,8 +151,7 @@ class DoublyRobust(BaseEstimator):
         models = [as_score_coefficients(lines, arm, self.covariates, source.schema) for arm in (0, 1)]
         query = self._query(source.schema, error.released, *models, clip=self._clip(error))
         sums = source.release(query, sums_from)
-        spent = replace(guarantee, delta=moments_from.delta + sums_from.delta)
-        return self._effect(source, spent, (fit, regressions, error), (moments, propensity, sums))
+        return self._effect(scaled, allowed, (fit, regressions, error), (moments, propensity, sums))
 
     def _clip(self, propensity: PropensityError) -> float:
         """Return the clip: the largest one that leaves out little of both arms, by the released score."""
@@ -172,7 +180,7 @@ class DoublyRobust(BaseEstimator):
 
         Noise is taken to be in proportion to 1 / epsilon, and arms to be even.
         """
-        schema, variance = source.schema, _FEATURE_VARIANCE
+        schema, variance = source.schema, SCALED_VARIANCE
         features, nothing = len(design_names(self.covariates, schema)), [0.0] * self._coefficients(schema)
         moments = RegressionMoments(self.covariates)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
@@ -207,12 +215,13 @@ class DoublyRobust(BaseEstimator):
 
     def _effect(
         self,
-        source: Source,
-        guarantee: Guarantee,
+        scaled: ScaledCovariates,
+        allowed: Guarantee,
         models: tuple[OutcomeRegressions, NoiseAwareRegressions, PropensityError],
         releases: tuple[Release, Release, Release],
     ) -> Effect:
-        fit, regressions, propensity = models
+        source, (fit, regressions, propensity) = scaled.source, models
+        receipts = (*scaled.receipts, *(release.receipt for release in releases))
         query: AugmentedScores = releases[2].query  # type: ignore[assignment]
         mean = _Mean(releases[2], source, fit, releases[0])
         left_in = NoiseTerm("gaussian", propensity.left_in(regressions, self.estimand, query.clip))
@@ -220,7 +229,11 @@ class DoublyRobust(BaseEstimator):
         cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
         names = design_names(self.covariates, source.schema)
         hidden = hidden_features(list(regressions.resolution), names)
-        all_hidden = float(regressions.resolution.max()) < MIN_RESOLUTION
+        numbers = numbers_among(self.covariates, source.schema)
+        # Of a value of a category, its share bounds what it can confound; of a hidden number, nothing does.
+        unadjusted = tuple(name for name in hidden_names(list(regressions.resolution), names) if name in numbers)
+        if float(regressions.resolution.max()) < MIN_RESOLUTION:
+            unadjusted = tuple(self.covariates)
         refusal = arm_refusal(releases[0], source, fit)
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
         control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
@@ -234,7 +247,7 @@ class DoublyRobust(BaseEstimator):
             n=source.n,
             method=f"{self.estimand} by augmented scores with private models of {', '.join(self.covariates)}, "
             f"propensities clipped to {query.clip:g} and {1 - query.clip:g}",
-            guarantee=guarantee,
+            guarantee=spent(allowed, receipts),
             assumptions=(
                 no_confounders_but(self.covariates),
                 "outcomes are linear in these in each arm, or treatment follows a logistic regression on them",
@@ -242,11 +255,11 @@ class DoublyRobust(BaseEstimator):
                 f"for the interval: few propensities are beyond {query.clip:g} and {1 - query.clip:g}",
                 *source.schema.data_handling,
             ),
-            receipts=tuple(release.receipt for release in releases),
-            notes=(SAMPLING_BELOW_NOISE,) * mean.floored + (hidden,) * bool(hidden) + source.caveats,
-            unadjusted=tuple(self.covariates) if all_hidden and not refusal else (),
+            receipts=receipts,
+            notes=(SAMPLING_BELOW_NOISE,) * mean.floored + (hidden,) * bool(hidden) + scaled.notes + source.caveats,
+            unadjusted=() if refusal else unadjusted,
             no_interval=refusal
-            or (hidden if all_hidden else "")
+            or (hidden if unadjusted else "")
             or arm_clipped(cut_off, query.clip)
             or limit_bias(mean.cut_off, mean.error)
             or whole_range(half_width(mean.sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
@@ -263,6 +276,7 @@ class DoublyRobust(BaseEstimator):
             if self.estimand == "ATE"
             else None,
         )
+        effect = effect.with_bias(shape_allowance(scaled.scales, names, regressions.adjustments(fit)))
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
 

@@ -9,10 +9,12 @@ from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.adjusted_means import adjusted_means, spread_over_arms
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS
+from dpcausal.estimators.scaled_features import names_in, seen_as, shape_allowance
 from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, PrivateScore, best_clip, score_share
 from dpcausal.estimators.weighted_means import WeightedMeans
 from dpcausal.guarantee import Guarantee
@@ -116,13 +118,26 @@ class InverseWeighting(BaseEstimator):
         """
         allowed = guarantee_for(source, epsilon, delta)
         self._check(source)
-        known = None if score is None else self._known(score, source, scores_from)
         if scores_from is not None:
             _check_apart(source, scores_from)
+        known = None if score is None else self._known(score, source, scores_from)
+        scaled = with_scales(source, self.covariates, allowed)
+        if score is not None:  # whatever scales were found since
+            names = names_in(score, self.covariates)
+            scaled = replace(scaled, source=seen_as(score.schema, source), covariates=names)
+        weighting = replace(self, covariates=scaled.covariates)
+        others = None if scores_from is None else seen_as(scaled.source.schema, scores_from)
         if self.scores == "output":
-            return self._without_interval(source, allowed, scores_from, known)
+            return weighting._without_interval(scaled, allowed, others, known)  # noqa: SLF001
+        return weighting._weighted(scaled, allowed, others, known)  # noqa: SLF001
+
+    def _weighted(
+        self, scaled: ScaledCovariates, allowed: Guarantee, scores_from: Source | None, known: Release | None
+    ) -> Effect:
+        """Return the effect, weighted by a score of covariates that have a scale."""
+        source = scaled.source
         moments = CovariateMoments(self.covariates)
-        first, rest = allowed.split(MOMENTS_SHARE)
+        first, rest = scaled.rest.split(MOMENTS_SHARE)
         first = narrower(moments, source, first, f"outcome * {moments.features(source.schema)[0]}")
         profile = source.release(moments, first)
         spread = CovariateSpread.of(moments, profile, source)
@@ -132,7 +147,7 @@ class InverseWeighting(BaseEstimator):
             if scores_from is None:
                 for_score, last = rest.split(self._share(source), pure_first=True)
             else:
-                for_score, last = guarantee_for(scores_from, epsilon, 0.0), rest
+                for_score, last = guarantee_for(scores_from, allowed.epsilon, 0.0), rest
             release = (scores_from or source).release(ObjectivePerturbedLogistic(self.covariates), for_score)
         private = PrivateScore.of(release, len(self.covariates), spread, (scores_from or source).n)
         noise = _NOISE * (1 + abs(spread.centre)) / last.epsilon
@@ -141,24 +156,24 @@ class InverseWeighting(BaseEstimator):
         query = WeightedArms(self.covariates, private.scaled(root), self.estimand, clip, 0.0, spread.centre)
         last = narrower(query, source, last, "weighted_difference")
         sums = source.release(query, last)
-        spent = allowed if first.delta or last.delta else replace(allowed, delta=0.0)
         # A score of the same units balances what covariates explain; one of others adds its own sampling error.
         balanced = 1.0 if scores_from is None else -spread.units / scores_from.n
         arms = WeightedMeans(query, sums, source, private, balanced)
         paid = (profile.receipt,) if known else (profile.receipt, release.receipt)
-        return self._effect(source, spent, paid, arms, _about_score(scores_from, known))
+        return self._effect(scaled, allowed, paid, arms, _about_score(scores_from, known))
 
     def _without_interval(
-        self, source: Source, guarantee: Guarantee, scores_from: Source | None, known: Release | None
+        self, scaled: ScaledCovariates, allowed: Guarantee, scores_from: Source | None, known: Release | None
     ) -> Effect:
         """Return the effect with output perturbation, whose ridge leaves residual confounding of unknown size."""
+        source, guarantee = scaled.source, scaled.rest
         if known is not None:
             release, last = known, guarantee
         else:
             if scores_from is None:
                 first, last = guarantee.split(0.5 if self.share is None else self.share)
             else:
-                first, last = guarantee_for(scores_from, guarantee.epsilon, guarantee.delta), guarantee
+                first, last = guarantee_for(scores_from, allowed.epsilon, allowed.delta), guarantee
             fitted_on = scores_from or source
             ridge = OutputPerturbedLogistic(self.covariates, max(self.penalty * fitted_on.n, 1.0))
             release = fitted_on.release(ridge, first)
@@ -166,7 +181,7 @@ class InverseWeighting(BaseEstimator):
         query = WeightedArms(self.covariates, release.values, self.estimand, self.clip, shrink)
         arms = WeightedMeans(query, source.release(query, last), source)
         return self._effect(
-            source, guarantee, () if known else (release.receipt,), arms, _about_score(scores_from, known)
+            scaled, allowed, () if known else (release.receipt,), arms, _about_score(scores_from, known)
         )
 
     def _check(self, source: Source) -> None:
@@ -189,7 +204,7 @@ class InverseWeighting(BaseEstimator):
 
     def _known(self, score: PropensityScore, source: Source, scores_from: Source | None) -> Release:
         """Return the release of a score to use again; raise unless it is of this source and made as here."""
-        release = score_release(score, tuple(self.covariates), source.schema)
+        release = score_release(score, names_in(score, self.covariates), seen_as(score.schema, source).schema)
         kind = {"objective": ObjectivePerturbedLogistic, "output": OutputPerturbedLogistic}[self.scores]
         if scores_from is not None or score.n != source.n or not isinstance(release.query, kind):
             raise QueryError(
@@ -207,15 +222,16 @@ class InverseWeighting(BaseEstimator):
 
     def _effect(
         self,
-        source: Source,
-        guarantee: Guarantee,
-        receipts: tuple[Receipt, ...],
+        scaled: ScaledCovariates,
+        allowed: Guarantee,
+        paid: tuple[Receipt, ...],
         arms: WeightedMeans,
         about_score: tuple[str, ...],
     ) -> Effect:
+        source, receipts = scaled.source, (*scaled.receipts, *paid, arms.receipt)
         beyond = (f"scores of about {arms.beyond:.0%} of units are beyond the clip",) * (arms.beyond > _MUCH)
         refusal = arms.refusal
-        unadjusted = tuple(self.covariates) if self.scores == "output" and not refusal else ()
+        unadjusted = tuple(self.covariates) if self.scores == "output" and not refusal else arms.unadjusted
         if self.scores == "output":
             refusal = refusal or "the ridge that output perturbation needs leaves residual confounding of unknown size"
         effect = Effect(
@@ -228,15 +244,15 @@ class InverseWeighting(BaseEstimator):
             n=source.n,
             method=f"{self.estimand} by inverse weighting with a private score of {', '.join(self.covariates)} "
             f"({self.scores} perturbation), clipped to {arms.clip:g} and {1 - arms.clip:g}",
-            guarantee=guarantee,
+            guarantee=spent(allowed, receipts),
             assumptions=(
                 f"{no_confounders_but(self.covariates)}, and treatment follows a logistic regression on these",
                 NO_INTERFERENCE,
                 _FOR_THE_INTERVAL,
                 *source.schema.data_handling,
             ),
-            receipts=(*receipts, arms.receipt),
-            notes=(*about_score, *beyond, *source.caveats),
+            receipts=receipts,
+            notes=(*about_score, *beyond, *scaled.notes, *source.caveats),
             no_interval=refusal,
             unadjusted=unadjusted,
             arm_means=adjusted_means(
@@ -248,6 +264,9 @@ class InverseWeighting(BaseEstimator):
                 noise_covariance=arms.noise_covariance,
             ),
         )
+        if self.scores == "objective":
+            features = feature_names(self.covariates, source.schema)[1:]
+            effect = effect.with_bias(shape_allowance(scaled.scales, features, arms.adjustments) + arms.ridge_left)
         return warned(effect, source.schema, arms.signs)
 
 

@@ -10,9 +10,10 @@ from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.interval_policy import hidden_features, hidden_names, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
@@ -22,6 +23,8 @@ from dpcausal.estimators.outcome_regression import (
     signs_of_moments,
 )
 from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.scaled_features import shape_allowance
+from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments
 from dpcausal.queries.features import design_names
@@ -80,9 +83,17 @@ class RegressionAdjustment(BaseEstimator):
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and at most delta; delta is 0 where that needs less noise."""
+        allowed = guarantee_for(source, epsilon, delta)
+        scaled = with_scales(source, self.covariates, allowed)
+        return replace(self, covariates=scaled.covariates)._adjusted(scaled, allowed)  # noqa: SLF001 (its own copy)
+
+    def _adjusted(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
+        """Return the effect, adjusted for covariates that have a scale."""
+        source = scaled.source
         query = RegressionMoments(self.covariates, self.interaction)
-        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "arm * outcome")
+        guarantee = narrower(query, source, scaled.rest, "arm * outcome")
         release = source.release(query, guarantee)
+        receipts = (*scaled.receipts, release.receipt)
         posterior = fit_noise_aware(release, source)
         fit = fit_regressions(release, source, np.array([release.values]))
         sampling_sd = float(replace(fit, slopes=posterior.slopes[None]).sampling_variance[0]) ** 0.5
@@ -101,15 +112,15 @@ class RegressionAdjustment(BaseEstimator):
             noise=noise,
             n=source.n,
             method=f"difference in means adjusted by regression {'in each arm ' * self.interaction}on {listed}",
-            guarantee=guarantee,
+            guarantee=spent(allowed, receipts),
             assumptions=(
                 no_confounders_but(self.covariates),
                 "outcomes are linear in these" + ("" if self.interaction else ", with one effect for all"),
                 NO_INTERFERENCE,
                 *source.schema.data_handling,
             ),
-            receipts=(release.receipt,),
-            notes=source.caveats,
+            receipts=receipts,
+            notes=(*scaled.notes, *source.caveats),
             unadjusted=() if refusal else hidden_names(*features),
             no_interval=refusal
             or hidden_features(*features)
@@ -123,7 +134,8 @@ class RegressionAdjustment(BaseEstimator):
                 noise_covariance=posterior.mean_covariance,
             ),
         )
-        return warned(effect, source.schema, signs_of_moments(release, source, fit))
+        allowance = shape_allowance(scaled.scales, features[1], posterior.adjustments(fit))
+        return warned(effect.with_bias(allowance), source.schema, signs_of_moments(release, source, fit))
 
 
 def _terms(release: Release, fit: OutcomeRegressions, variance: float) -> tuple[NoiseTerm, ...]:

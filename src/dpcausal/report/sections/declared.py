@@ -11,6 +11,7 @@ from dpcausal.treatment import TableColumn, Treatment
 
 _UNSPECIFIED = message("not specified")
 _NO_STUDY = message("No study file was given with this report.")
+_SHAPES = {"linear": message("in models by its value"), "log": message("in models by its logarithm")}
 _ROLES = (message("treatment"), message("outcome"), message("covariate"))
 
 
@@ -101,7 +102,13 @@ def _values(column: TableColumn, say: Language) -> str:
     if isinstance(column, Treatment):
         return column.described
     if isinstance(column, Real):
-        return say("{low} to {high}", low=say.short(column.low), high=say.short(column.high))
+        words = [say("{low} to {high}", low=say.short(column.low), high=say.short(column.high))]
+        if column.typical:
+            low, high = map(say.short, column.typical)
+            words.append(say("typically {low} to {high}", low=low, high=high))
+        if column.transform:
+            words.append(say(_SHAPES[column.transform]))
+        return ", ".join(words)
     either = say(" or ")
     if isinstance(column, Binary) and column.labels:
         return either.join(f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))

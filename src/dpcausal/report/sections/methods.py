@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from dpcausal.report.section import ReportInputs, Section
 from dpcausal.report.verdict import BALANCE
+from dpcausal.text import capitalised
 
 
 def methods(report: ReportInputs) -> Section:
@@ -17,7 +18,7 @@ def methods(report: ReportInputs) -> Section:
             unused = ", ".join(study.unused_covariates)
             texts.append(say("Covariates that were declared and not used: {covariates}.", covariates=unused))
         if study.identification == "adjusted":
-            texts.append(f"{_capitalised(say(BALANCE[report.balance]))}.")
+            texts.append(f"{capitalised(say(BALANCE[report.balance]))}.")
     if effect.sites:
         answered = sum(each.n is not None for each in effect.sites)
         texts.append(
@@ -44,6 +45,9 @@ def methods(report: ReportInputs) -> Section:
                 "error and noise."
             )
         )
+        if effect.left_in:
+            left = report.scale.size(effect.left_in)
+            texts.append(say("It allows for confounding of up to {size} that may be left in.", size=left))
     if study is not None and study.bounds.get("source"):
         texts.append(say("Bounds of the variables come from {source}.", source=study.bounds["source"]))
     texts += _thresholds(report)
@@ -78,10 +82,6 @@ def _estimate(report: ReportInputs) -> str:
         "{outcome} (estimand: {estimand}; method: {method}).",
         **words,
     )
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _thresholds(report: ReportInputs) -> list[str]:

@@ -8,7 +8,9 @@ from dpcausal.release import stored_on
 from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
+from dpcausal.report.verdict import BALANCE
 from dpcausal.study import Study
+from dpcausal.text import capitalised
 
 _PROTECTED = {
     "record": message(
@@ -132,8 +134,8 @@ def _doubts(report: ReportInputs, study: Study) -> str:
     if study.unused_covariates:
         unused = ", ".join(study.unused_covariates)
         texts.append(say(" Declared, but not adjusted for: {covariates}.", covariates=unused))
-    if report.balance == "not checked":
-        texts.append(say(" Whether the arms are balanced after the adjustment was not checked."))
+    if report.balance != "seen":
+        texts.append(f" {capitalised(say(BALANCE[report.balance]))}.")
     if report.effect.left_in:
         left = report.scale.size(report.effect.left_in)
         texts.append(

@@ -20,7 +20,7 @@ def answer(context: AnswerContext[CovariateCounts]) -> Answer:
         wide = FINE // COARSE
         counts += [sum(fine[start : start + wide]) for start in range(0, FINE, wide)]
         counts += [*fine, missing]
-    return Answer(dict(zip(context.query.counts, counts, strict=True)))
+    return Answer(dict(zip(context.query.own_names, counts, strict=True)))
 
 
 def bin_expression(column: Real, schema: Schema) -> str:

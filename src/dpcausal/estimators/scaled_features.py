@@ -1,0 +1,78 @@
+"""What is known about features of covariates that have a scale: how they vary, and what their shape may leave in."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.columns import Indicator
+from dpcausal.estimators.scale_fit import FittedScale
+from dpcausal.propensity_score import PropensityScore
+from dpcausal.queries.features import covariates_named
+from dpcausal.real import Real
+from dpcausal.scale import REACH
+from dpcausal.schema import Schema
+from dpcausal.source import Source, scaled
+
+SCALED_VARIANCE = 1 / REACH**2
+"""The variance of scores, by the way in which scales are made."""
+
+SCALED_VARIANCE_SD = 0.3 * SCALED_VARIANCE
+"""How far it is off: laws are of other shapes than the fitted one, and fitted in noise."""
+
+_MOST_SHARE = 0.9
+"""The largest share of a feature's variance that its shape may miss."""
+
+
+def seen_as(schema: Schema, source: Source) -> Source:
+    """Return a source with covariates by the scores that they have in a schema, as far as it declares the same."""
+    declared = {column.name: column for column in source.schema.covariates}
+    numbers = [
+        column
+        for column in schema.covariates
+        if isinstance(column, Real)
+        and isinstance(own := declared.get(column.name), Real)
+        and (own.low, own.high) == (column.low, column.high)
+    ]
+    scales = {column.name: column.scale for column in numbers if column.scale is not None}
+    return scaled(source, scales, [column.name for column in numbers if column.indicator]) if scales else source
+
+
+def names_in(score: PropensityScore, covariates: Sequence[str]) -> tuple[str, ...]:
+    """Return covariates, and after them the indicators of missing values that a score of them has."""
+    names, own = tuple(covariates), score.covariates
+    extra = covariates_named(own[len(names) :], score.schema) if len(own) > len(names) else ()
+    return own if own[: len(names)] == names and all(isinstance(each, Indicator) for each in extra) else names
+
+
+def scaled_among(covariates: Sequence[str], schema: Schema) -> list[bool]:
+    """Return whether each feature of a regression on covariates is a number with a scale."""
+    found: list[bool] = []
+    for column in covariates_named(covariates, schema):
+        if isinstance(column, Real) or len(column.values) == 2:
+            found.append(isinstance(column, Real) and column.scale is not None)
+        else:
+            found += [False] * (len(column.values) - 1)
+    return found
+
+
+def with_known_variance(found: Array, noise: Array, scaled: Sequence[bool]) -> tuple[Array, Array]:
+    """Return noisy variances of features and the variance of their error, with what scales make known of them."""
+    precision = np.where(scaled, 1 / SCALED_VARIANCE_SD**2, 0.0)
+    total = precision + 1 / np.maximum(noise, 1e-18)
+    return (precision * SCALED_VARIANCE + found / np.maximum(noise, 1e-18)) / total, 1 / total
+
+
+def shape_allowance(scales: Mapping[str, FittedScale], features: Sequence[str], adjusted: Array) -> float:
+    """Return a bound of the bias that remains where models are linear in another shape of covariates than their scores.
+
+    Where treatment and outcome are linear in a shape whose squared correlation with the score is 1 - share, adjusting
+    for the score takes off that part of the confounding by the covariate, and leaves the share in.
+
+    Args:
+        scales: The fitted scales, by covariate.
+        features: The names of features.
+        adjusted: What each of them takes off the difference between arms.
+    """
+    shares = [min(scales[name].shape_share, _MOST_SHARE) if name in scales else 0.0 for name in features]
+    return float(sum(abs(off) * share / (1 - share) for off, share in zip(adjusted, shares, strict=True)))
