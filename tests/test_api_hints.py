@@ -1,6 +1,7 @@
 """People who know other libraries are told what to write here."""
 
 import copy
+import datetime as dt
 import importlib
 import pickle
 from pathlib import Path
@@ -251,3 +252,52 @@ def test_first_calls_that_go_wrong_say_how_to_write_them(call: Any, hint: str) -
     with pytest.raises(DpcausalError, match=hint):
         call()
     assert copy.copy(pickle.loads(pickle.dumps(dpc.Budget(epsilon=3)))) == dpc.Budget(epsilon=3)  # noqa: S301
+
+
+@pytest.mark.parametrize("name", ["interval", "risk_ratio", "relative_lift", "odds_ratio", "number_needed_to_treat"])
+def test_an_error_probability_in_place_of_a_level_is_answered_with_the_level(name: str) -> None:
+    for given, named in (((0.05,), {}), ((), {"alpha": 0.05}), ((), {"conf_level": 0.95}), ((0.95, 0.9), {})):
+        with pytest.raises(DpcausalError, match=r"0\.95"):
+            getattr(EFFECT, name)(*given, **named)
+
+
+@pytest.mark.parametrize(
+    ("word", "instead"),
+    [
+        ("head", "dpcausal check STUDY"),
+        ("to_pandas", "dpcausal check STUDY"),
+        ("describe", "table_one"),
+        ("shape", "vault.n"),
+        ("remaining", "vault.ledger.remaining"),
+        ("ask", "did you mean|help"),
+    ],
+)
+def test_a_vault_that_is_taken_for_a_table_says_what_to_do(word: str, instead: str) -> None:
+    table = pa.table({"t": [0, 1] * 50, "y": [0.0, 1.0] * 50, "x": [0.0, 1.0] * 50})
+    vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+    assert not hasattr(vault, word)
+    assert not hasattr(vault, "__dict__")
+    with pytest.raises(AttributeError, match=instead):
+        getattr(vault, word)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda report: report(EFFECT),
+        lambda report: report(effect=EFFECT),
+        lambda report: report.of(EFFECT),
+        lambda report: report.of(EFFECT, title="a", date=dt.date(2026, 1, 1)),
+        lambda report: report.of(EFFECT, "study.toml", date=dt.date(2026, 1, 1)),
+        lambda report: report.of(EFFECT, None, "ledger.db", date=dt.date(2026, 1, 1)),
+        lambda report: report.of(EFFECT, date="2026-01-01"),
+        lambda report: report.of(CURVE, date=dt.date(2026, 1, 1)),
+    ],
+)
+def test_a_report_with_other_arguments_says_what_to_write(call: Any) -> None:
+    with pytest.raises(DpcausalError, match=r"write Report\.of\(effect, study, vault\.ledger, date="):
+        call(dpc.Report)
+    made = dpc.Report.of(EFFECT, date=dt.date(2026, 1, 1))
+    assert copy.deepcopy(made) == made
+    with pytest.raises(StudyError, match="in a list"):
+        dpc.Report.of(EFFECT, date=dt.date(2026, 1, 1), diagnoses=EFFECT)  # type: ignore[arg-type]

@@ -60,14 +60,14 @@ def data_handling(
 
 
 def covariate_handling(used: Sequence[Column]) -> tuple[str, ...]:
-    """Return as what missing cells of some covariates count; nothing without covariates."""
+    """Return as what cells of some covariates count that are missing or not declared; nothing without covariates."""
     indicated = {column.of.name for column in used if isinstance(column, Indicator)}
     words = [
         f"{column.name} {_plain(column.missing_value)}{' with an indicator' if column.name in indicated else ''}"
         for column in used
         if not isinstance(column, Indicator)
     ]
-    return (f"a missing covariate counted as: {', '.join(words)}",) if words else ()
+    return (f"a covariate that is missing or not declared counted as: {', '.join(words)}",) if words else ()
 
 
 def _arms_read(treatment: Treatment) -> str:

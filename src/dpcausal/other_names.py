@@ -1,17 +1,56 @@
 """Names that people know from other libraries, answered with what to write here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
-from dpcausal.errors import OtherNameError
+from dpcausal.errors import OtherNameError, RefusedError
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Decorate a function so that other arguments than it has raise an error with a right example."""
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        known = signature(function)
+
+        @wraps(function)
+        def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
+            try:
+                known.bind(*given, **named)
+            except TypeError as error:
+                raise RefusedError(
+                    expected=f"a call as in {example}", got=str(error).removeprefix("got "), hint=f"write {example}."
+                ) from None
+            return function(*given, **named)
+
+        return checked
+
+    return decorate
 
 
 class OtherNames:
     """A class whose objects answer a name that they do not have with the one that does it.
 
-    The error is an AttributeError, so `hasattr` says no as always.
+    The error is an AttributeError, so `hasattr` says no as always. A method that takes the level of an interval answers
+    other arguments, such as `alpha`, with an example.
     """
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more: Any) -> None:  # noqa: ANN401 (as the parent has it)
+        super().__init_subclass__(**more)
+        for name, method in list(vars(cls).items()):
+            if (
+                callable(method)
+                and not name.startswith("_")
+                and list(signature(method).parameters) == ["self", "level"]
+            ):
+                setattr(cls, name, called_as(f".{name}(0.95)")(method))
 
     _instead: ClassVar[Mapping[str, str]] = {}
     """What to write instead of each name, or of each of several with blanks between them."""

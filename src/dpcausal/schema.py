@@ -260,7 +260,7 @@ class Schema:
             >>> ages = [Real("age", 20, 60, indicator=True), Binary("smoker")]
             >>> schema = Schema(treatment=Treatment("arm"), outcome=Binary("died"), covariates=ages)
             >>> schema.covariate_handling(["age", "age is missing", "smoker"])
-            ('a missing covariate counted as: age 40 with an indicator, smoker 0',)
+            ('a covariate that is missing or not declared counted as: age 40 with an indicator, smoker 0',)
         """
         never = (*(self.unit.added if self.unit else ()), *self.required)
         return covariate_handling([each for each in self.covariates if each.name in names and each.name not in never])

@@ -160,12 +160,24 @@ def test_check_finds_codes_and_repeated_persons(tmp_path: Path) -> None:
     write(tmp_path, text="\n".join([head, *lines, *codes]))
     output = run(tmp_path).output
     assert "outcome cost: far from all others: 9,999 3 times (half of the others are within" in output
-    assert "covariate age: far" not in output  # 99 is an age
+    assert "covariate age: far from all others: 99 10 times" in output  # the next is 69
     assert "unit: 'patient_id' has 120 different values in 220 records. If it names persons, declare a Unit" in output
     write(tmp_path, text="\n".join([head.replace("patient_id", "visit"), *lines]))
     output = run(tmp_path).output
     assert "far from all others" not in output
     assert "declare a Unit" not in output
+
+
+def test_check_finds_codes_near_other_values_and_beside_many_zeros(tmp_path: Path) -> None:
+    lines = [f"{('placebo', 'drug')[at % 2]},{max(at - 180, 0)},female,{at % 25},yes" for at in range(200)]
+    codes = ["drug,999,male,-9,no"] * 3
+    write(tmp_path, text="\n".join(["arm,cost,sex,age,ill", *lines, *codes]))
+    output = run(tmp_path).output
+    assert "outcome cost: far from all others: 999 3 times" in output
+    assert "covariate age: far from all others: -9 3 times" in output
+    old = [f"{('placebo', 'drug')[at % 2]},{at % 20},female,{30 + at % 68},yes" for at in range(200)]
+    write(tmp_path, text="\n".join(["arm,cost,sex,age,ill", *old, *["drug,3,male,99,no"] * 3]))
+    assert "far from all others" not in run(tmp_path).output  # 99 is an age: the next is 97
 
 
 def test_check_does_not_compare_records_with_bounds_of_totals(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ SCHEMA = dpc.Schema(
     ],
 )
 NAMES = ("lab", "lab is missing", "smoking")
-HANDLED = "a missing covariate counted as: lab 5 with an indicator, smoking not recorded"
+HANDLED = "a covariate that is missing or not declared counted as: lab 5 with an indicator, smoking not recorded"
 ADJUSTING: dict[str, Estimator] = {
     "stratification": dpc.Stratification(by=[dpc.Cut("lab", [3, 7]), "lab is missing", "smoking"]),
     "regression": dpc.RegressionAdjustment(covariates=NAMES),
@@ -55,12 +55,12 @@ def test_without_its_indicator_missingness_is_left_in() -> None:
         fresh_noise(table(), SCHEMA), epsilon=10.0
     )
     assert left_in.estimate > 1.2
-    assert "a missing covariate counted as: lab 5, smoking not recorded" in left_in.assumptions
+    assert "a covariate that is missing or not declared counted as: lab 5, smoking not recorded" in left_in.assumptions
 
 
 def test_nothing_is_said_of_covariates_that_are_not_used() -> None:
     effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(SCHEMA, n=100), epsilon=1.0)
     assert not any("missing covariate" in text for text in effect.assumptions)
     only = dpc.Stratification(by=["smoking"]).estimate(dpc.Rehearsal(SCHEMA, n=100), epsilon=1.0)
-    assert "a missing covariate counted as: smoking not recorded" in only.assumptions
+    assert "a covariate that is missing or not declared counted as: smoking not recorded" in only.assumptions
     assert replace(SCHEMA, covariates=()).covariate_handling(["lab"]) == ()

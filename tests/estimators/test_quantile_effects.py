@@ -55,24 +55,31 @@ def test_distribution_functions_come_with_bands() -> None:
 
 
 def test_whole_values_have_an_interpolated_median_and_the_interval_covers_it() -> None:
-    """A plain median of whole days is a whole number, which the estimate is not about, and says so."""
+    """A plain median of whole days is a whole number, which a note is about, and the estimate is not."""
     outcome, levels = dpc.Real("y", 0, 60), np.arange(61.0)
     weights = [np.exp(-((levels - mean) ** 2) / 50) for mean in (12.3, 14.6)]
     shares = [weight / weight.sum() for weight in weights]
     edges = np.arange(0.5, 60)
     grid = np.array([0.0, *edges, 60.0])
     truths = [float(np.interp(0.5, np.cumsum([0.0, *share]), grid)) for share in shares]
-    covered, names = [], set()
+    plain = [float(levels[np.searchsorted(np.cumsum(share), 0.5)]) for share in shares]
+    covered, covered_plain, names = [], [], set()
     for seed in range(40):
         random = np.random.default_rng(seed)
         arm = random.integers(0, 2, 3_000)
         y = np.where(arm, *(random.choice(levels, 3_000, p=share) for share in reversed(shares)))
-        source = fresh_noise(pa.table({"arm": arm, "y": y}), replace(SCHEMA, outcome=outcome))
-        effect = dpc.QuantileEffects([0.5], edges=tuple(edges)).estimate(source, epsilon=2.0)
+        schema, budget = replace(SCHEMA, outcome=outcome), dpc.Budget(epsilon=2)
+        vault = dpc.Vault(pa.table({"arm": arm, "y": y}), schema, ledger="sqlite://", budget=budget)
+        effect = dpc.QuantileEffects([0.5], edges=tuple(edges)).estimate(vault, epsilon=2.0)
         low, high = effect.interval()
         covered.append(low <= truths[1] - truths[0] <= high)
+        (note,) = (note for note in effect.notes if note.startswith("not interpolated, the median"))
+        least, most = map(float, note.partition("difference ")[2].removesuffix(" (95 %)").split(" to "))
+        covered_plain.append((least <= plain[1] - plain[0] <= most, low <= plain[1] - plain[0] <= high))
         names.add((effect.quantity, effect.estimand.partition(":")[0]))
     assert sum(covered) >= 34  # of 40, where 95 % would be 38
+    assert sum(wide for wide, _ in covered_plain) >= 38  # edges of bins are conservative
+    assert sum(interpolated for _, interpolated in covered_plain) < 34
     assert names == {("interpolated median of y", "difference in the interpolated median of the outcome")}
 
 

@@ -540,3 +540,24 @@ def test_a_column_may_be_called_what_an_undeclared_one_is_called_inside(tmp_path
     schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("not t 1", 0, 1))
     (tmp_path / "odd.csv").write_text("t,foo,bar,not t 1\n1,0,0,1\n", encoding="utf-8")
     assert open_table(tmp_path / "odd.csv", schema).aggregate({}, ["outcome"])[0] == 2**20
+
+
+@pytest.mark.parametrize(
+    "frame", [pa.table, pd.DataFrame, pl.DataFrame, lambda columns: duckdb.from_arrow(pa.table(columns))]
+)
+def test_columns_that_seem_to_name_persons_are_noted_where_no_unit_is_declared(
+    frame: Callable[[dict[str, list[float]]], object],
+) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1))
+
+    def notes(other: str, declared: dpc.Schema = schema) -> tuple[str, ...]:
+        table = frame({"t": [0, 1] * 50, "y": [0.2, 0.7] * 50, other: [at // 2 for at in range(100)]})
+        vault = dpc.Vault(table, declared, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+        return dpc.DifferenceInMeans().estimate(vault, epsilon=1.0).notes
+
+    for name in ("patient_id", "UserKey", "membership"):
+        assert any("no Unit is declared" in note for note in notes(name))
+        assert not any(name in note for note in notes(name))  # nobody declared that this name is public
+    assert not any("no Unit" in note for note in notes("ward"))
+    per_person = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, unit=dpc.Unit("person", by="y"))
+    assert not any("no Unit" in note for note in notes("person", per_person))

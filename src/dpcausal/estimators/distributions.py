@@ -17,6 +17,9 @@ from dpcausal.source import Source
 _Z = NormalDist().inv_cdf(0.975)
 """Slopes are taken over a 95 % interval of each quantile."""
 
+_Z_OF_BOTH = NormalDist().inv_cdf(1 - 0.05 / 4)
+"""Two intervals of so many standard errors hold together at 95 %, by Bonferroni."""
+
 
 @dataclass(frozen=True)
 class Quantile:
@@ -151,6 +154,20 @@ class Distributions:
             slope=(high - low) / (2 * reach),
             bounded=level - reach <= 0 or level + reach >= 1,
         )
+
+    def plain_quantiles(self, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return limits of both arms' quantiles as they are, not interpolated, that hold jointly at 95 % or more.
+
+        They are edges of bins: of whole values, a quantile is one, and which of those in a bin counts do not show.
+        """
+        limits = []
+        for at, arm in enumerate(self.arms):
+            bins = np.arange(len(arm.grid), dtype=float)
+            place = Place(at, arm.inverted(level, bins), level)
+            reach = _Z_OF_BOTH * self.shares([place]).standard_error([1.0])
+            low, high = (arm.inverted(each, bins) for each in (level - reach, level + reach))
+            limits.append((float(arm.grid[math.floor(low)]), float(arm.grid[math.ceil(high)])))
+        return limits[0], limits[1]
 
     def shares(self, places: Sequence[Place]) -> JointEstimate:
         """Return the shares of outcomes below several places with their joint error."""

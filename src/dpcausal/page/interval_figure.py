@@ -159,9 +159,14 @@ def notebook_figure(
     return f'<div style="max-width:36em">{figure.svg()}<div style="font-size:12px">{keys}</div></div>'
 
 
-def legend(parts: dict[str, float], smallest: str, say: Language) -> str:
+def part_name(part: str, say: Language, *, biased: bool) -> str:
+    """Return what a part of the interval is for; a bound on the bias is in the first of them."""
+    return say("sampling error and bias bound") if biased and part == PARTS[0] else say(part)
+
+
+def legend(parts: dict[str, float], smallest: str, say: Language, *, biased: bool = False) -> str:
     """Return the key to the figure: a small sample of each texture, with its name."""
-    keys = [(_swatch(_FILLS[part]), say(part)) for part in parts]
+    keys = [(_swatch(_FILLS[part]), part_name(part, say, biased=biased)) for part in parts]
     if smallest:
         keys.append((_DASHES, say("smallest worthwhile effect, ± {size}", size=smallest)))
     return "".join(f'<span class="key">{swatch}{html_text(name)}</span>' for swatch, name in keys)

@@ -191,6 +191,11 @@ DATA_HANDLING = (
     message("changes lie within {low} and {high}; changes beyond were moved to the bound"),
     message("totals lie within {low} and {high}; totals beyond were moved to the bound"),
     message("a missing covariate counted as: {values}"),
+    message("a covariate that is missing or not declared counted as: {values}"),
+    message(
+        "no Unit is declared, though a column of the table seems to name persons: each record counts as a person of "
+        "its own. Where the table is, run: dpcausal check STUDY --table TABLE"
+    ),
     message("one unit's whole record replaced by any other; n is public"),
     message("one unit's covariates and outcome replaced by any others; n and every unit's arm are public"),
     message("one unit's outcome replaced by any other; n, covariates and arms are public"),

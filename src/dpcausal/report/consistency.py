@@ -1,10 +1,13 @@
 """Checks that the parts of a report belong together, as far as public data shows."""
 
+import datetime as dt
 from collections.abc import Callable, Sequence
+from types import NoneType
 
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.errors import StudyError
+from dpcausal.ledger import Ledger
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.study import Study
 
@@ -16,13 +19,30 @@ _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
 _SAME_TABLE = _SAME | {"number of units": lambda each: each.n}
 
 
+def check_kinds(effect: object, study: object, ledger: object, date: object) -> None:
+    """Raise unless each part of a report is of its kind."""
+    for name, given, kinds in (
+        ("an Effect", effect, (Effect,)),
+        ("a Study, or None", study, (Study, NoneType)),
+        ("a Ledger, or None", ledger, (Ledger, NoneType)),
+        ("a date", date, (dt.date,)),
+    ):
+        if not isinstance(given, kinds):
+            raise StudyError(
+                expected=f"{name}, in Report.of(effect, study, ledger, date=…)",
+                got=type(given).__name__,
+                hint="write Report.of(effect, study, vault.ledger, date=date.today()).",
+            )
+
+
 def check_diagnoses(effect: Effect, diagnoses: Sequence[BalanceTable | OverlapTable]) -> None:
     """Raise unless these are diagnoses of the effect's data."""
-    for each in diagnoses:
-        if not isinstance(each, Diagnosis):
+    several = diagnoses if isinstance(diagnoses, Sequence) else [diagnoses]
+    for each in several:
+        if not isinstance(each, Diagnosis) or several is not diagnoses:
             raise StudyError(
-                expected="results of Overlap and Balance as diagnoses",
-                got=f"a {type(each).__name__}",
+                expected="results of Overlap and Balance as diagnoses, in a list",
+                got=type(each).__name__,
                 hint="write diagnoses=[overlap, balance]; pass pictures as figures=[...].",
             )
         for name, value in (_SAME if effect.sites else _SAME_TABLE).items():

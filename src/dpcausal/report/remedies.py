@@ -54,11 +54,10 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
         return (
             say("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown."),
         )
-    room = abs(abs(effect.estimate) - smallest)
-    variance = _allowed(effect, interval, room)
+    variance = _allowed(effect, interval, abs(abs(effect.estimate) - smallest))
     units = _units(effect, variance)
     if units is None:
-        return (_beyond_reach(effect, room, scale),)
+        return (_beyond_reach(effect, smallest, scale),)
     more_units = say(
         "More units: about {units} instead of {n}, at the same epsilon.",
         units=say.number(units, 0),
@@ -88,10 +87,15 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     return (*_tighter_bounds(schema, times, scale), *ordered)
 
 
-def _beyond_reach(effect: Effect, room: float, scale: Scale) -> str:
+def left_in_decides(effect: Effect, smallest: float) -> bool:
+    """Return whether confounding that may be left in prevents a conclusion, whatever the sample and the budget."""
+    return effect.left_in > 0 and abs(abs(effect.estimate) - smallest) <= effect.bias_bound
+
+
+def _beyond_reach(effect: Effect, smallest: float, scale: Scale) -> str:
     """Return why no number of units settles it."""
     say = scale.say
-    if effect.left_in and room <= effect.bias_bound:
+    if left_in_decides(effect, smallest):
         return say(
             "Confounding of up to {size} may be left in, which neither more units nor more epsilon reduces: adjust for "
             "every declared confounder, or in finer strata, as a new purchase.",

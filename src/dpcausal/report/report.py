@@ -3,17 +3,19 @@
 import datetime as dt
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from dpcausal.columns import Binary
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
+from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
+from dpcausal.other_names import called_as
 from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
-from dpcausal.report.consistency import check_diagnoses, check_ledger, check_study
+from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_study
 from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
@@ -27,12 +29,23 @@ from dpcausal.study import Study
 
 Interval = tuple[float, float]
 
+_EXAMPLE = "Report.of(effect, study, vault.ledger, date=date.today())"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report(ReportInputs):
     """An effect with everything needed to judge it. It is public, as the effect is, and costs no budget."""
 
+    def __new__(cls, *given: object, **parts: object) -> Self:
+        """Raise where a report is called for in place of `Report.of`, which makes its parts."""
+        if given or (parts and len(parts) < len(fields(cls))):
+            raise StudyError(
+                expected="a report made by Report.of", got="Report(…)", hint=f"write {_EXAMPLE} to make one."
+            )
+        return super().__new__(cls)
+
     @classmethod
+    @called_as(_EXAMPLE)
     def of(  # noqa: PLR0913 (each is a separate document, named where it is given)
         cls,
         effect: Effect,
@@ -70,6 +83,7 @@ class Report(ReportInputs):
             >>> Report.of(study.rehearsed(n=1_000), study, date=date(2026, 1, 31)).verdict.kind
             'rehearsal'
         """
+        check_kinds(effect, study, ledger, date)
         check_diagnoses(effect, diagnoses)
         if study:
             check_study(effect, study)

@@ -7,7 +7,7 @@ from typing import Literal
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.page.language import ENGLISH, Language, message
-from dpcausal.report.remedies import remedies_for, sampling_is_a_bound
+from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.study import Study
@@ -214,10 +214,10 @@ def _reason(effect: Effect, smallest: float) -> Reason:
     def settles(half: float) -> bool:
         return _kind((effect.estimate - half, effect.estimate + half), smallest) != "inconclusive"
 
+    if left_in_decides(effect, smallest):
+        return "confounding"
     if settles(sites) and effect.privacy_sd:
         return "budget"
     if effect.between_sd and settles(sampling):
         return "sites"
-    if settles(effect.width_by_source[2] - effect.left_in):  # at most so much of it is for confounding
-        return "confounding"
     return "sample or budget" if sampling_is_a_bound(effect) else "sample"

@@ -9,7 +9,7 @@ to it; the noise on the answer is added here.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
@@ -17,6 +17,7 @@ from dpcausal.errors import CopyRefusedError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
+from dpcausal.other_names import OtherNames
 from dpcausal.queries import Query
 from dpcausal.release import Asked, Contribution, Receipt, Release, joint_price, session_request
 from dpcausal.scale import Scale
@@ -37,15 +38,20 @@ from dpcausal.vault.preconditions import (
     check_size,
     opened_ledger,
 )
-from dpcausal.vault.table import open_table
+from dpcausal.vault.table import names_persons, open_table
 
 if TYPE_CHECKING:
     from dpcausal.vault.engines import Engine
 
 __all__ = ["Sampler", "Vault"]
 
+_NO_UNIT = (
+    "no Unit is declared, though a column of the table seems to name persons: each record counts as a person of its "
+    "own. Where the table is, run: dpcausal check STUDY --table TABLE"
+)
 
-class Vault:
+
+class Vault(OtherNames):
     """A table behind one door.
 
     The number of units is public, and so are the arms' sizes where the schema declares arms public and no unit can lack
@@ -80,10 +86,21 @@ class Vault:
         Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
     """
 
+    _instead: ClassVar[Mapping[str, str]] = {
+        "head tail sample show iloc loc values rows columns dtypes to_pandas to_polars to_arrow to_numpy collect "
+        "filter query sql execute select groupby group_by": "a vault shows no cells. Whoever keeps the table may look "
+        "at it with: dpcausal check STUDY --table TABLE.",
+        "describe info mean std count value_counts hist": "numbers leave a vault with noise, for a price: write "
+        "Balance(covariates).estimate(vault, epsilon=0.2).table_one, or ask an estimator.",
+        "shape size num_rows height": "write vault.n for the number of units, which is public.",
+        "epsilon budget spent remaining": "write vault.ledger.remaining, or vault.ledger.spent.",
+    }
+
     __slots__ = (
         "_allow_unproved",
         "_arm_sizes",
         "_as_of",
+        "_caveats",
         "_engine",
         "_learners",
         "_ledger",
@@ -113,6 +130,7 @@ class Vault:
         self._ledger.check_budget(budget)
         self._ledger.check_data_set(as_of, data_set)
         self._engine: Engine = open_table(table, schema, resources)
+        self._caveats = (_NO_UNIT,) if schema.unit is None and names_persons(table, schema) else ()
         self._count()
         if self._ledger.versions[as_of] is None:
             check_size(self._n)
@@ -148,8 +166,8 @@ class Vault:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a reader of its effects should know: nothing, all of the table is always used."""
-        return ()
+        """What a reader of its effects should know: that its columns call for a unit which the schema does not have."""
+        return self._caveats
 
     @property
     def rule(self) -> Rule:

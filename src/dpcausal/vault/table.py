@@ -1,7 +1,7 @@
 """Anything that holds a table, opened for an engine where it is. Only the declared columns are ever touched."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ import narwhals as nw
 
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
+from dpcausal.treatment import table_column
 from dpcausal.vault.coercion import Family
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
@@ -35,6 +36,11 @@ _MAKES = {
     "ndarray": 'pandas.DataFrame(array, columns=["arm", "outcome"])',
 }
 """How to make a table of what people have in its place."""
+
+PERSON = re.compile(
+    r"(^|[_\W])(id|ids|uid|pid|mrn|ssn|nr|key)$|patient|person|subject|customer|member|user", re.IGNORECASE
+)
+"""Names of columns that may name persons."""
 
 
 def open_table(table: object, schema: Schema, resources: Resources | None = None) -> Engine:
@@ -104,6 +110,18 @@ def column_families(place: str) -> Mapping[str, Family | None]:
         return cloud_families(place, connect())
     _check_place(place)
     return file_families(place, connect())
+
+
+def names_persons(table: object, schema: Schema) -> bool:
+    """Return whether a frame has another column than the declared ones that is called as if it named persons.
+
+    No cell is read. A file's first line may be a record, so that of a file nothing is returned.
+    """
+    if isinstance(table, str | Path) or nw.dependencies.is_polars_lazyframe(table):
+        return False
+    names: Sequence[object] = getattr(table, "column_names", None) or list(getattr(table, "columns", ()))
+    declared = {table_column(column) for column in schema.columns}
+    return any(isinstance(name, str) and name not in declared and bool(PERSON.search(name)) for name in names)
 
 
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -46,7 +46,8 @@ class QuantileEffects(BaseEstimator):
         An interpolated quantile of the outcome with all treated minus the same quantile with none. It is the effect on
         the distribution, and not the median of the units' effects. Outcomes of one bin count as spread evenly over it,
         as in the median of grouped data. Of whole values, such as days, a plain median is a whole number, and the
-        interval is not one for that. The effect itself is the median's, or that of the first quantile where 0.5 is not
+        interval is not one for that: a note has limits of the plain medians and of their difference, which are edges of
+        bins. The effect itself is the median's, or that of the first quantile where 0.5 is not
         among them; `contrasts` holds all of them, and `curves` both arms' distribution functions with bands.
 
     Assumptions:
@@ -154,6 +155,7 @@ class QuantileEffects(BaseEstimator):
             receipts=receipts,
             notes=(
                 *_arm_notes(levels, found, labels, rehearsed=receipts[0].digest is None),
+                *_plain_note(levels[place], both, labels, rehearsed=receipts[0].digest is None),
                 *(weighted.notes if weighted else ()),
                 *source.caveats,
             ),
@@ -253,7 +255,7 @@ def _arm_notes(
     if rehearsed:
         return ()
     return tuple(
-        f"{_named(level)}: "
+        f"interpolated {_named(level)}: "
         + ", ".join(
             f"{label} {format_number(own[place].value)}"
             f" ({format_number(own[place].low)} to {format_number(own[place].high)})"
@@ -261,6 +263,20 @@ def _arm_notes(
         )
         for place, level in enumerate(levels)
     )
+
+
+def _plain_note(level: float, both: Distributions, labels: tuple[str, str], *, rehearsed: bool) -> tuple[str, ...]:
+    """Return limits of the quantiles that are not interpolated, and of their difference."""
+    if rehearsed:
+        return ()
+    limits = both.plain_quantiles(level)
+    arms = ", ".join(
+        f"{label} {format_number(low)} to {format_number(high)}"
+        for label, (low, high) in zip(labels, limits, strict=True)
+    )
+    (low, high), (treated_low, treated_high) = limits
+    apart = f"{format_number(treated_low - high)} to {format_number(treated_high - low)}"
+    return (f"not interpolated, the {_named(level)} is within edges of bins: {arms}; the difference {apart} (95 %)",)
 
 
 def _named(level: float) -> str:

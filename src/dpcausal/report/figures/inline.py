@@ -4,7 +4,7 @@ import math
 from statistics import NormalDist
 
 from dpcausal.html_page import html_text
-from dpcausal.page.interval_figure import IntervalFigure, legend, named_widths
+from dpcausal.page.interval_figure import IntervalFigure, legend, named_widths, part_name
 from dpcausal.page.site_figure import SiteLine, site_svg
 from dpcausal.report.section import InlineFigure, ReportInputs
 
@@ -38,7 +38,7 @@ def effect_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
         axis_title=_axis_title(report),
         language=say,
     )
-    return (InlineFigure(figure.svg(), legend(widths, smallest, say)),)
+    return (InlineFigure(figure.svg(), legend(widths, smallest, say, biased=effect.bias_bound > 0)),)
 
 
 def _axis_title(report: ReportInputs) -> str:
@@ -53,7 +53,12 @@ def _alt(report: ReportInputs, label: str, widths: dict[str, float], planned: st
     say, scale = report.say, report.scale
     parts = [report.title, label]
     parts += [
-        say("half-width with {source}: {half}", source=say(name), half=scale.number(widths[name])) for name in widths
+        say(
+            "half-width with {source}: {half}",
+            source=part_name(name, say, biased=report.effect.bias_bound > 0),
+            half=scale.number(widths[name]),
+        )
+        for name in widths
     ]
     parts += [planned] if planned else []
     parts += [say("smallest worthwhile effect, ± {size}", size=smallest)] if smallest else []

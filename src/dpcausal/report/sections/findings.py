@@ -69,8 +69,21 @@ def _interval(report: ReportInputs) -> list[Item]:
         covered = say("{limits} (for sampling error, differences between sites and privacy noise)", limits=limits)
     return [
         (label, covered),
+        *_bias(report),
         (say("p-value"), say("{p} (two-sided, for no effect)", p=p_words)),
     ]
+
+
+def _bias(report: ReportInputs) -> list[Item]:
+    """Return the bias that the interval allows for, and how much of it is for confounding."""
+    say, effect = report.say, report.effect
+    if not effect.bias_bound:
+        return []
+    words = {"size": report.scale.size(effect.bias_bound), "left": report.scale.size(effect.left_in)}
+    if not effect.left_in:
+        return [(say("bias bound"), say("{size} in either direction, in the interval", **words))]
+    text = say("{size} in either direction, in the interval; {left} of it for confounding that may be left in", **words)
+    return [(say("bias bound"), text)]
 
 
 def _nearest_possible(report: ReportInputs) -> list[Item]:

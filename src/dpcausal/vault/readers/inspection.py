@@ -4,7 +4,6 @@ This is for the custodian of the table, on the machine where it is stored. It to
 it shows may be released. Only the command `dpcausal check` reaches it.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import either_comma, literal, text_literals
 from dpcausal.vault.readers.files import mistakes_in_lines
-from dpcausal.vault.table import column_families, open_table
+from dpcausal.vault.table import PERSON, column_families, open_table
 
 _SHOWN = 5
 _SIGNS = ((".", ","), (",", "."), (".", " "), (",", " "))
@@ -27,13 +26,12 @@ _SIGNS = ((".", ","), (",", "."), (".", " "), (",", " "))
 
 _LONGEST = 40
 
-_FAR = 10.0
-"""Numbers are far from others beyond so many distances between the quartiles."""
+_FAR, _APART = 10.0, 0.5
+"""Numbers are far from others beyond so many distances between the quartiles; a usual code is apart beyond so much of
+one from the next number."""
 
-_PERSON = re.compile(
-    r"(^|[_\W])(id|ids|uid|pid|mrn|ssn|nr|key)$|patient|person|subject|customer|member|user", re.IGNORECASE
-)
-"""Names of columns that may name persons."""
+_CODES = tuple(sign * int(digit * length) for sign in (-1, 1) for digit in "789" for length in (1, 2, 3, 4, 5))
+"""Numbers that usually mean missing, or the reason for it: -9, 99, 888, 9999."""
 
 _FEWEST = 0.02
 """A column with fewer different values than this, as a share of the records, names no persons."""
@@ -127,16 +125,29 @@ def _far_values(name: str, column: Real, cells: str, engine: DuckDBEngine) -> It
     """Yield repeated numbers far from all others, which may be codes for missing; nothing where there are none."""
     numbers = f"(SELECT value FROM {cells} WHERE NOT absent AND {_known(column)})"  # noqa: S608 (no outside text)
     ((first, third),) = engine.look(f"SELECT quantile_disc(value, 0.25), quantile_disc(value, 0.75) FROM {numbers}")  # noqa: S608
-    if first is None or third <= first:
+    if first is None:
         return
     low, high = first - _FAR * (third - first), third + _FAR * (third - first)
     beyond = f"value < {literal(float(low))} OR value > {literal(float(high))}"
     repeated = f"SELECT value, COUNT(*) FROM {numbers} WHERE {beyond} GROUP BY 1 HAVING COUNT(*) > 1"  # noqa: S608
-    found = engine.look(f"{repeated} ORDER BY 2 DESC, 1 LIMIT {_SHOWN}")
+    found = engine.look(f"{repeated} ORDER BY 2 DESC, 1 LIMIT {_SHOWN}") if third > first else []
+    found = list(dict.fromkeys([*found, *_codes_at_the_ends(numbers, float(third - first), engine)]))
     if found:
         listed = ", ".join(f"{value:,g} {count:,} times" for value, count in found)
         quartiles = f"half of the others are within {first:,g} and {third:,g}"
         yield f"{name}: far from all others: {listed} ({quartiles}). Declare codes for missing in missing_codes"
+
+
+def _codes_at_the_ends(numbers: str, quartiles: float, engine: DuckDBEngine) -> Iterator[tuple[float, int]]:
+    """Yield the smallest and the largest number where it is repeated, a usual code, and apart from the next number."""
+    for order in ("ASC", "DESC"):
+        ends = f"SELECT value, COUNT(*) FROM {numbers} GROUP BY 1 ORDER BY 1 {order} LIMIT 3"  # noqa: S608
+        if len(found := engine.look(ends)) < 3:
+            continue
+        (value, count), (second, _), (third, _) = found
+        apart = max(_APART * quartiles, 2 * abs(third - second))
+        if count > 1 and value in _CODES and abs(value - second) > apart:
+            yield value, count
 
 
 def _commas(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
@@ -216,7 +227,7 @@ def _repeated(place: str, schema: Schema, size: int) -> Iterator[str]:
     """Yield columns that seem to name persons, where one has several records although no unit is declared."""
     declared = {table_column(column) for column in schema.columns}
     try:
-        names = [name for name in column_families(place) if name not in declared and _PERSON.search(name)]
+        names = [name for name in column_families(place) if name not in declared and PERSON.search(name)]
     except TableError:  # other columns may be called anything
         return
     for name in names:
