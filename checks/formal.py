@@ -74,7 +74,6 @@ ON_PAPER = {
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
     "covariate_moments": "blocks of features for any number of covariates are not formalised",
-    "covariate_counts": "two levels of bins for any number of covariates are not formalised",
     "covariate_sums": "blocks of features for any number of covariates are not formalised",
     "weighted_covariates": "blocks of features for any number of covariates are not formalised",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",

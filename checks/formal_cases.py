@@ -19,6 +19,7 @@ from dpcausal.queries import (
     Cells,
     ChangeMoments,
     ClusterMoments,
+    CovariateCounts,
     Cut,
     CutoffMoments,
     EventCounts,
@@ -43,6 +44,8 @@ _COVARIATES: tuple[Column, ...] = (
     Real("age", 18, 90),
     Binary("smoker", values=("no", "yes")),
 )
+
+_HEIGHT = Real("height", 1, 2)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ SETTINGS = (
     Setting(Treatment("treat", undeclared=0), _COVARIATES[:2], arms=2, outside=False),
     Setting(
         Treatment("treat", arms=("none", "low", "high"), compare="high"),
-        (*_COVARIATES, Real("height", 1, 2)),
+        (*_COVARIATES, _HEIGHT),
         arms=3,
         outside=True,
     ),
@@ -142,6 +145,7 @@ CASES: dict[str, list[Case]] = {
         Case(StratumCounts(Cells([_WARDS])), [2 * 3]),
         Case(StratumCounts(Cells([_WARDS, _AGES])), [2 * 3 * 3]),
     ],
+    "covariate_counts": [Case(CovariateCounts(_AGE), [1, 32, 1024])],
     "score_counts": [Case(ScoreCounts(_AGE, _EXTREME, [0.1, 0.9]), [2 * 3])],
     "weighted_counts": [
         Case(WeightedCounts(_AGE, _EXTREME, "ATE", 0.1, [2.5, 5.0]), [2 + 1]),
@@ -183,6 +187,13 @@ WITH_SMOKERS: dict[str, list[Case]] = {
 """Further cases where there is a covariate with two values."""
 
 
+WITH_HEIGHT: dict[str, list[Case]] = {"covariate_counts": [Case(CovariateCounts(["age", "height"]), [2, 32, 1024])]}
+"""Further cases where there is a second number."""
+
+
 def cases(name: str, setting: Setting) -> list[Case]:
     """Return the cases of a query for a setting."""
-    return [*CASES[name], *(WITH_SMOKERS.get(name, []) if _COVARIATES[2] in setting.covariates else [])]
+    further = ((WITH_SMOKERS, _COVARIATES[2]), (WITH_HEIGHT, _HEIGHT))
+    return CASES[name] + [
+        case for more, column in further if column in setting.covariates for case in more.get(name, [])
+    ]

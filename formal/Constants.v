@@ -190,6 +190,22 @@ Definition exported_stratum_counts : list exported := [
   Exported record_within_arm false [6]%nat l1 [(6%nat, (1 # 1))] (2 # 1);
   Exported record_within_arm false [6]%nat l2 [(6%nat, (1 # 1))] (707106781187 # 500000000000)].
 
+Definition exported_covariate_counts : list exported := [
+  Exported outcome_only false [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
+  Exported outcome_only false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported outcome_only false [2; 32; 1024]%nat l1 [(2114%nat, (1 # 1))] (8 # 1);
+  Exported outcome_only false [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (2828427124747 # 1000000000000);
+  Exported record false [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
+  Exported record false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported record true [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
+  Exported record true [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported record true [2; 32; 1024]%nat l1 [(2114%nat, (1 # 1))] (8 # 1);
+  Exported record true [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (2828427124747 # 1000000000000);
+  Exported record_within_arm false [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
+  Exported record_within_arm false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported record_within_arm false [2; 32; 1024]%nat l1 [(2114%nat, (1 # 1))] (8 # 1);
+  Exported record_within_arm false [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (2828427124747 # 1000000000000)].
+
 Definition exported_score_counts : list exported := [
   Exported outcome_only false [6]%nat l1 [(6%nat, (1 # 1))] (2 # 1);
   Exported outcome_only false [6]%nat l2 [(6%nat, (1 # 1))] (707106781187 # 500000000000);

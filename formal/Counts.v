@@ -1,6 +1,7 @@
 (** * Counts: each unit adds to one count, or to none
 
-    [docs/proofs/outcomes_below.md], [outcome_counts.md], [arm_counts.md] and [event_counts.md]. *)
+    [docs/proofs/outcomes_below.md], [outcome_counts.md], [arm_counts.md], [event_counts.md] and
+    [covariate_counts.md]. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame Moments.
@@ -88,3 +89,88 @@ Theorem score_counts {U : Type} (score : U -> Z) edges (arm : U -> option nat) c
     (score_counts_sensitivity cells n).
 Proof. apply counts. Qed.
 
+
+(** ** Counts of covariates: each unit adds, for each covariate, to one bin of either level, or to those without a value
+
+    [docs/proofs/covariate_counts.md]. *)
+
+Inductive level := Coarse | Fine | Missing.
+
+(** A place at a level of a covariate. *)
+Notation covariate_coordinate := (nat * (nat * level))%type.
+
+Definition of_level (size covariate : nat) (l : level) : list (covariate_coordinate * Q) :=
+  map (fun k => ((k, (covariate, l)), 1%Q)) (seq 0 size).
+
+Definition of_covariate (coarse fine covariate : nat) : list (covariate_coordinate * Q) :=
+  of_level coarse covariate Coarse ++ of_level fine covariate Fine ++ of_level 1 covariate Missing.
+
+Definition covariate_counts_sensitivity (covariates coarse fine : nat) (n : norm) : sensitivity covariate_coordinate :=
+  let most_moved := inject_Z (4 * Z.of_nat covariates) in
+  Sensitivity n (flat_map (of_covariate coarse fine) (seq 0 covariates))
+    (match n with l1 => most_moved | l2 => root_above most_moved end).
+
+(** Any public rule that gives each unit, by itself, a fine bin of each covariate or none. *)
+Definition place {U : Type} (bin : U -> nat -> option nat) (wide : nat) (u : U) (covariate : nat) (l : level) : option nat :=
+  match l with
+  | Coarse => option_map (fun b => Nat.div b wide) (bin u covariate)
+  | Fine => bin u covariate
+  | Missing => match bin u covariate with Some _ => None | None => Some 0%nat end
+  end.
+
+Definition covariate_part {U : Type} (bin : U -> nat -> option nat) (wide : nat) (u : U) (c : covariate_coordinate) : Z :=
+  in_cell (place bin wide u (fst (snd c)) (snd (snd c))) (fst c) 1.
+
+Lemma one_change_of_counts n before after :
+  one_change n before after 1 1 1%Q <=
+    (match before with Some _ => 1 | None => 0 end) + (match after with Some _ => 1 | None => 0 end).
+Proof.
+  unfold one_change. destruct before as [i|], after as [k|]; try destruct (Nat.eqb i k);
+    destruct n; open_cost; constants; lra.
+Qed.
+
+Lemma level_moves {U : Type} (bin : U -> nat -> option nat) wide n size covariate l u v :
+  moved n (of_level size covariate l)
+      (fun c => IZR (covariate_part bin wide u c - covariate_part bin wide v c)) <=
+    (match place bin wide u covariate l with Some _ => 1 | None => 0 end) +
+    (match place bin wide v covariate l with Some _ => 1 | None => 0 end).
+Proof.
+  unfold of_level. rewrite moved_cells_of_part. unfold covariate_part. cbn [fst snd].
+  eapply Rle_trans; [apply one_change_total; [apply seq_NoDup|numbers; lra]|apply one_change_of_counts].
+Qed.
+
+Lemma covariate_moves {U : Type} (bin : U -> nat -> option nat) wide n coarse fine covariate u v :
+  moved n (of_covariate coarse fine covariate)
+    (fun c => IZR (covariate_part bin wide u c - covariate_part bin wide v c)) <= 4.
+Proof.
+  unfold of_covariate. rewrite !moved_app.
+  pose proof (level_moves bin wide n coarse covariate Coarse u v).
+  pose proof (level_moves bin wide n fine covariate Fine u v).
+  pose proof (level_moves bin wide n 1 covariate Missing u v).
+  cbn [place] in *. destruct (bin u covariate), (bin v covariate); cbn [option_map] in *; lra.
+Qed.
+
+Lemma all_covariates_move {U : Type} (bin : U -> nat -> option nat) wide n coarse fine covariates u v :
+  moved n (flat_map (of_covariate coarse fine) covariates)
+    (fun c => IZR (covariate_part bin wide u c - covariate_part bin wide v c)) <= IZR (4 * Z.of_nat (length covariates)).
+Proof.
+  induction covariates as [|j rest IH]; [cbn; lra|].
+  cbn [flat_map length]. rewrite moved_app.
+  pose proof (covariate_moves bin wide n coarse fine j u v).
+  replace (4 * Z.of_nat (S (length rest)))%Z with (4 + 4 * Z.of_nat (length rest))%Z by lia.
+  rewrite plus_IZR. lra.
+Qed.
+
+Theorem covariate_counts {U : Type} (bin : U -> nat -> option nat) wide covariates coarse fine n :
+  bounded (fun _ _ => True) (answer (covariate_part bin wide)) (covariate_counts_sensitivity covariates coarse fine n).
+Proof.
+  apply bounded_by_units. intros u v _. unfold within, covariate_counts_sensitivity.
+  cbn [in_norm coordinates bound].
+  pose proof (all_covariates_move bin wide n coarse fine (seq 0 covariates) u v) as H.
+  rewrite seq_length in H.
+  assert (E : Q2R (inject_Z (4 * Z.of_nat covariates)) = IZR (4 * Z.of_nat covariates)).
+  { unfold inject_Z, Q2R. cbn [Qnum Qden]. field. }
+  destruct n; cbn [most].
+  - rewrite E. exact H.
+  - eapply Rle_trans; [exact H|]. rewrite <- E. apply root_above_square. rewrite E. apply IZR_le. lia.
+Qed.

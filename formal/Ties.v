@@ -38,6 +38,10 @@ Lemma outcome_counts_tied : all_tied (by_cells outcome_counts_sensitivity) expor
 Lemma arm_outcome_counts_tied : all_tied (by_cells arm_outcome_counts_sensitivity) exported_arm_outcome_counts = true. Proof. tie. Qed.
 Lemma event_counts_tied : all_tied (by_cells event_counts_sensitivity) exported_event_counts = true. Proof. tie. Qed.
 Lemma stratum_counts_tied : all_tied (by_cells stratum_counts_sensitivity) exported_stratum_counts = true. Proof. tie. Qed.
+Lemma covariate_counts_tied :
+  all_tied (fun e => covariate_counts_sensitivity (parameter e 0) (parameter e 1) (parameter e 2) (of_norm e))
+    exported_covariate_counts = true.
+Proof. tie. Qed.
 Lemma score_counts_tied : all_tied (by_cells score_counts_sensitivity) exported_score_counts = true. Proof. tie. Qed.
 Lemma weighted_counts_tied :
   all_tied (fun e => weighted_counts_sensitivity (of_protects e) (parameter e 0) (of_norm e)) exported_weighted_counts = true.

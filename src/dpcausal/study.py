@@ -272,8 +272,8 @@ class Study:
         return SummedSource(source) if self.pooling == "sums" else source
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
-        source = self.seen(source)
-        return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in self.diagnostics().items()}
+        asked, seen = self.diagnostics().items(), self.seen(source)
+        return {name: diagnostic.estimate(seen, epsilon=epsilon) for name, (diagnostic, epsilon) in asked}
 
     def _estimate(self, source: Source, site: str) -> Effect:
         source = self.seen(AdditiveSource(source) if site else source)
@@ -286,8 +286,7 @@ class Study:
             source: What answers the queries: a vault, or a coordinator of secure sums, which has all answers already.
             site: The site that this vault belongs to, where many sites are asked.
         """
-        recording = RecordingSource(source)
-        diagnoses = self._diagnose(recording)
+        diagnoses = self._diagnose(recording := RecordingSource(source))
         if any(diagnosis.passes is False for diagnosis in diagnoses.values()):
             return StudyResult(None, diagnoses, tuple(recording.releases))
         effect, secondary = self._estimate(recording, site), self._analyse(recording)
@@ -320,9 +319,8 @@ class Study:
         effect = self.with_left_in(effect) if effect.n > 1 else effect
         if effect.sites or effect.n < 2:
             return effect
-        return warned_of_width(
-            effect, half_width(self.rehearsed(effect.n, site)), informed="outcome_sd" in self.expected
-        )
+        planned = half_width(self.rehearsed(effect.n, site))
+        return warned_of_width(effect, planned, informed="outcome_sd" in self.expected)
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return the queries of the estimator. One that depends on an earlier answer holds a rehearsed answer."""
@@ -347,8 +345,7 @@ class Study:
         return self._diagnose, lambda source: self._estimate(source, site), self._analyse
 
     def _analyse(self, source: Source) -> dict[str, SecondaryResult]:
-        source = self.seen(source)
-        return {label: each.estimate(source) for label, each in self.secondary_analyses().items()}
+        return {label: each.estimate(self.seen(source)) for label, each in self.secondary_analyses().items()}
 
     def secondary_analyses(self) -> dict[str, Secondary]:
         """Return the secondary analyses, by label, each with its price."""
