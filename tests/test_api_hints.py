@@ -284,19 +284,19 @@ def test_a_vault_that_is_taken_for_a_table_says_what_to_do(word: str, instead: s
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: dpc.Report(EFFECT),
-        lambda: dpc.Report(effect=EFFECT),
-        lambda: dpc.Report.of(EFFECT),
-        lambda: dpc.Report.of(EFFECT, title="a", date=dt.date(2026, 1, 1)),
-        lambda: dpc.Report.of(EFFECT, "study.toml", date=dt.date(2026, 1, 1)),
-        lambda: dpc.Report.of(EFFECT, None, "ledger.db", date=dt.date(2026, 1, 1)),
-        lambda: dpc.Report.of(EFFECT, date="2026-01-01"),
-        lambda: dpc.Report.of(CURVE, date=dt.date(2026, 1, 1)),
+        lambda report: report(EFFECT),
+        lambda report: report(effect=EFFECT),
+        lambda report: report.of(EFFECT),
+        lambda report: report.of(EFFECT, title="a", date=dt.date(2026, 1, 1)),
+        lambda report: report.of(EFFECT, "study.toml", date=dt.date(2026, 1, 1)),
+        lambda report: report.of(EFFECT, None, "ledger.db", date=dt.date(2026, 1, 1)),
+        lambda report: report.of(EFFECT, date="2026-01-01"),
+        lambda report: report.of(CURVE, date=dt.date(2026, 1, 1)),
     ],
 )
 def test_a_report_with_other_arguments_says_what_to_write(call: Any) -> None:
     with pytest.raises(DpcausalError, match=r"write Report\.of\(effect, study, vault\.ledger, date="):
-        call()
+        call(dpc.Report)
     made = dpc.Report.of(EFFECT, date=dt.date(2026, 1, 1))
     assert copy.deepcopy(made) == made
     with pytest.raises(StudyError, match="in a list"):

@@ -152,7 +152,12 @@ def test_effects_archived_before_biases_were_kept_still_open(effect: dpc.Effect)
 
 
 def test_confounders_that_are_declared_and_not_used_are_left_in() -> None:
-    columns = [dpc.Binary("sex"), dpc.Real("age", 0, 1), dpc.Real("lab", 0, 1), dpc.Real("score", 0, 1)]
+    columns: list[dpc.Real | dpc.Binary] = [
+        dpc.Binary("sex"),
+        dpc.Real("age", 0, 1),
+        dpc.Real("lab", 0, 1),
+        dpc.Real("score", 0, 1),
+    ]
     schema = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("y", 0, 1), covariates=columns)
     rehearsal = dpc.Rehearsal(schema, 4_000, outcome_sd=0.1, confounding=0.4)
 

@@ -29,7 +29,7 @@ _UNITS_PER_STRATUM = 8
 _MOST_BINS = 40
 """Within so many bins 0.4 % of a number's variance stays, and more add nothing."""
 
-_UNSURE = 0.5
+_UNSURE = 0.75
 """How far the correction may be off, as a share of what it would be if numbers had all of the confounding. On tables
 with skewed numbers, and with treatment and outcome that follow curves and steps, 0.7 to 1.6 times as much stayed."""
 

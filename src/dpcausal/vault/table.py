@@ -1,7 +1,7 @@
 """Anything that holds a table, opened for an engine where it is. Only the declared columns are ever touched."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,7 +119,7 @@ def names_persons(table: object, schema: Schema) -> bool:
     """
     if isinstance(table, str | Path) or nw.dependencies.is_polars_lazyframe(table):
         return False
-    names = getattr(table, "column_names", None) or getattr(table, "columns", ())
+    names: Sequence[object] = getattr(table, "column_names", None) or list(getattr(table, "columns", ()))
     declared = {table_column(column) for column in schema.columns}
     return any(isinstance(name, str) and name not in declared and bool(PERSON.search(name)) for name in names)
 
