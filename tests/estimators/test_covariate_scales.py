@@ -282,3 +282,10 @@ def test_quantiles_are_released_on_purpose_and_used_by_estimators() -> None:
     assert spent(source) == 1
     with pytest.raises(SchemaError, match="declares no typical"):
         dpc.covariate_quantiles(dpc.Rehearsal(replace(SCHEMA, covariates=COLUMNS[2:]), N), epsilon=1.0)
+
+
+def test_every_model_may_follow_another_that_found_missing_values() -> None:
+    source = vault()
+    models = dpc.RegressionAdjustment(COVARIATES), dpc.DoublyRobust(COVARIATES), dpc.InverseWeighting(COVARIATES)
+    effects = [model.estimate(source, epsilon=8.0) for model in models]
+    assert [effect.receipts[0].stored for effect in effects] == [False, True, True]
