@@ -21,7 +21,7 @@ def opened(table: pa.Table, schema: dpc.Schema, budget: dpc.Budget) -> dpc.Vault
 def test_price_covers_every_query_and_spends_nothing(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=1.0))
     due = outstanding_cost(vault, robust)
-    assert len(due) == 3
+    assert len(due) == 4  # scales, two models and scores
     assert sum(event.epsilon for event in due.values()) == pytest.approx(1.0)
     assert len(vault.ledger.entries()) == 2
     vault.ledger.check_affords(due)
@@ -31,7 +31,7 @@ def test_price_covers_every_query_and_spends_nothing(table: pa.Table, schema: dp
 
 def test_a_study_that_fits_only_in_part_is_refused_whole(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=0.9))
-    with pytest.raises(BudgetExceededError, match=r"epsilon 1, delta 0 for 3 queries"):
+    with pytest.raises(BudgetExceededError, match=r"epsilon 1, delta 0 for 4 queries"):
         vault.ledger.check_affords(outstanding_cost(vault, robust))
     assert vault.ledger.spent.epsilon == 0
 
