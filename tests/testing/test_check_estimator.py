@@ -31,6 +31,7 @@ ESTIMATORS: list[AnyEstimator] = [
     dpc.ArmContrasts(contrasts="pairs", by=["ward", dpc.Cut("age", [40])]),
     dpc.ArmContrasts(contrasts="pairs", covariates=["age", "smoker"]),
     dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65]), "smoker"]),
+    dpc.Stratification(by=["ward", "age"]),
     dpc.Stratification(by=["ward"], cap=1),
     dpc.PropensityMatching(covariates=["ward", "age", "smoker"]),
     dpc.PropensityMatching(covariates=["age"], neighbours=1),

@@ -181,9 +181,8 @@ class LeftWithin:
         """What the correction assumes, in words."""
         if not self.ratio:
             return ()
-        return (
-            f"within bins stays {self.ratio:.1%} of the confounding that strata remove, or up to half more or less",
-        )
+        more = "the interval allows for none, and for more"
+        return (f"within bins stays about {self.ratio:.1%} of the confounding that strata remove; {more}",)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ class Stratification(BaseEstimator):
 
         A number without edges is cut at quantiles. Some confounding stays within its bins: of all that strata removed,
         the share of a normal number's variance within bins, if each covariate has an equal part. The estimate is
-        corrected by that. The interval allows for an error of three quarters of what it would be if numbers had all confounding.
+        corrected by that. The interval allows for an error of three quarters of what it would be if numbers had all of
+        the confounding.
 
     Privacy:
         One query of strata. Noise is Laplace with delta 0; with a positive delta it is Gaussian where that is smaller.
