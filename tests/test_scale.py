@@ -150,7 +150,7 @@ def test_scale_of_typical_values_has_the_central_share_within() -> None:
     linear = Scale.of_typical(dpc.Real("age", 0, 120, typical=(40, 80)))
     assert linear.score_at(80) == pytest.approx(1.645 / 2.6)
     assert linear.score_at(60) == pytest.approx(0)
-    assert linear.reach == (pytest.approx(60 - 20 * 2.6 / 1.645), pytest.approx(60 + 20 * 2.6 / 1.645))
+    assert linear.reach == pytest.approx((60 - 20 * 2.6 / 1.645, 60 + 20 * 2.6 / 1.645))
     clipped = Scale.of_typical(dpc.Real("age", 35, 85, typical=(40, 80), transform="linear"))
     assert clipped.reach == (35, 85)
     assert clipped.score_at(80) == pytest.approx(1.645 / 2.6)
@@ -264,7 +264,25 @@ def test_views_of_wrappers_and_rehearsals_share_what_they_record() -> None:
             return getattr(rehearsal, name) if name != "scaled" else self.__getattribute__(name)
 
     with pytest.raises(TableError, match="a Vault or a Rehearsal"):
-        scaled(Fixed(), {"creatinine": SKEWED})  # type: ignore[arg-type]
+        scaled(Fixed(), {"creatinine": SKEWED})
+
+
+def test_diagnostics_of_a_view_are_by_score() -> None:
+    schema = schema_of(CREATININE, dpc.Real("age", 18, 90))
+    view = Rehearsal(schema, n=100_000).scaled({"creatinine": SKEWED})
+    table = dpc.Balance(["creatinine", "age"]).estimate(view, epsilon=5.0).table_one
+    assert [line.name for line in table.characteristics] == ["creatinine (score)", "age"]
+    spread = table.characteristics[0].sds[0]
+    assert spread is not None
+    assert spread.value == pytest.approx(1 / 2.6, abs=0.01)
+    score = dpc.PropensityModel(["creatinine", "age"]).estimate(view, epsilon=5.0)
+    slopes = score.coefficients
+    at = {"creatinine": [0.1, 0.6, 2.5, math.nan], "age": [30, 50, 54, 90]}
+    logits = [
+        slopes["intercept"] + slopes["creatinine"] * by_score + slopes["age"] * age
+        for by_score, age in zip((-1, -0.5, 0.375, 0), at["age"], strict=True)
+    ]
+    assert score.predict(at) == pytest.approx(1 / (1 + np.exp(-np.array(logits))), abs=1e-5)
 
 
 def test_scaled_view_reads_nothing_asks_other_questions_and_pays_into_the_same_ledger() -> None:

@@ -55,7 +55,8 @@ class Real:
         indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
         typical: For a covariate: the two values between which about 90 % of units are, from the literature. Models
             use it to measure the covariate in its own standard deviations; nothing else depends on it.
-        transform: For a covariate: how it enters models, "linear" by its value or "log" by its logarithm.
+        transform: For a covariate: how it enters models, "linear" by its value or "log" by its logarithm. Left out, the
+            shape is halfway between the two, or found with the scale.
         scale: The map from values to scores by which models see the covariate. Only a view of a source has it, from
             `scaled`: declare `typical` instead.
 

@@ -81,6 +81,17 @@ MUTANTS = {
         "sums are exact|coerced from Real",
     ),
     "ticks not rounded": Mutant(r" \+ CAST\('0.5' AS DOUBLE\)\)", ")", "coerced from Real"),
+    "slope of a scale off": Mutant(
+        rf"(\(read_\d+ - {NUMBER}\)) \* {NUMBER}",
+        lambda match: f"{match[1]} * {scaled(match[3], 1.00001)}",
+        "coerced from Real",
+    ),
+    "knot in the wrong place": Mutant(
+        rf"\(read_(\d+) - {NUMBER}\) \*", r"(read_\1 - CAST('\2' AS DOUBLE) * 1.001) *", "coerced from Real"
+    ),
+    "missing score off": Mutant(
+        rf"(<= CAST\('inf' AS DOUBLE\) THEN {NUMBER} ELSE {NUMBER}) END AS INTEGER", r"\1 + 5 END AS INTEGER"
+    ),
     "literals of 15 digits": Mutant(NUMBER, shortened),
     "literals of 32 bits": Mutant(NUMBER, single),
     "numbers read in 32 bits": Mutant(r"CAST\((cell_\d+) AS DOUBLE\)", r"CAST(\1 AS FLOAT)"),

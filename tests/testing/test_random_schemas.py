@@ -1,5 +1,6 @@
 """Every engine that can be run here reads the hostile tables of random schemas as Python does, unit by unit."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from dpcausal.queries import GRID
 from dpcausal.real import Real
+from dpcausal.scale import Scale
 from dpcausal.testing.coercion import coerced_units
 from dpcausal.testing.expressions import evaluator
 from dpcausal.testing.schemas import STANDARD, random_case
@@ -23,6 +25,7 @@ from tests.support.slow import marked
 IN_GATE = {"duckdb": 9, "postgresql": 6, "clickhouse": 4, "spark": 0, "snowflake": 0}
 """On how many schemas each engine is compared in the gate; `check_engine` adds a few, and the sweep hundreds."""
 
+BOTH = (False, True)
 CASES = [
     (name, place) if place < most else marked((name, place)) for name, most in IN_GATE.items() for place in range(12)
 ]
@@ -75,6 +78,11 @@ def test_cases_hold_what_they_are_for() -> None:
     types = {str(field.type) for case in cases for field in case.table.schema}
     assert types >= {*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "bool", "double", "float"}
     assert types >= {"date32[day]", "timestamp[us]", "string", "decimal128(12, 5)", "decimal128(38, 0)"}
+    assert any(kind.startswith("just above the knot") for kind in kinds)
+    numbers = [column for case in cases for column in case.schema.covariates if isinstance(column, Real)]
+    assert {(column.scale is not None, column.missing is None) for column in numbers} == {
+        *itertools.product(BOTH, BOTH)
+    }
     assert any(len(case.schema.treatment.arms) == 3 for case in cases)
     assert any(case.schema.unit and case.schema.unit.sum for case in cases)
     assert {case.schema.outcome in case.schema.required_columns for case in cases} == {False, True}
@@ -85,8 +93,8 @@ def test_cases_hold_what_they_are_for() -> None:
 
 def test_ticks_are_within_half_a_tick_of_exact_arithmetic() -> None:
     """Of bounds that are far apart in floating point; the last digits of close ones are rounded on the way."""
-    seen = 0
-    for case in map(random_case, range(30)):
+    seen = Counter[bool]()
+    for case in (*STANDARD, *map(random_case, range(60))):
         units, names = coerced_units(case.table, case.schema), column_names(case.schema)
         for name, column in zip(names, case.schema.columns, strict=False):
             kind = case.table.schema.field(table_column(column)).type
@@ -98,14 +106,19 @@ def test_ticks_are_within_half_a_tick_of_exact_arithmetic() -> None:
             for unit, cell in zip(units, case.table[column.name].to_pylist(), strict=True):
                 if cell is None or math.isnan(cell) or cell in column.missing_codes:
                     continue
-                within = min(
-                    max(Fraction(cell) if math.isfinite(cell) else Fraction(10) ** 400 * (1 if cell > 0 else -1), low),
-                    high,
-                )
-                exact = (within - (low + high) / 2) * 2 * GRID / (high - low)
-                assert abs(unit[name] - exact) <= Fraction(1, 2) + Fraction(1, 1000)
-                seen += 1
-    assert seen > 500
+                number = Fraction(cell) if math.isfinite(cell) else Fraction(10) ** 400 * (1 if cell > 0 else -1)
+                assert abs(unit[name] - exact_ticks(column, number)) <= Fraction(1, 2) + Fraction(1, 1000)
+                seen[column.scale is not None] += 1
+    assert min(seen.values()) > 200, seen
+
+
+def exact_ticks(column: Real, number: Fraction) -> Fraction:
+    """Return ticks before they are rounded: between the bounds, or between knots whose ticks are rounded."""
+    scale = column.scale or Scale([(column.low, -1), (column.high, 1)])
+    knots = [(Fraction(value), Fraction(math.floor(score * GRID + 0.5))) for value, score in scale.knots]
+    within = min(max(number, knots[0][0]), knots[-1][0])
+    (low, first), (high, last) = next(pair for pair in itertools.pairwise(knots) if within <= pair[1][0])
+    return first + (last - first) * (within - low) / (high - low)
 
 
 @pytest.mark.parametrize(

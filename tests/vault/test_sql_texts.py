@@ -110,7 +110,7 @@ def test_coerced_columns_have_the_ranges_that_proofs_rest_on(dialect: str, scale
     schema = THREE_ARMS.scaled({"age": scale} if scale else {})
     expected = {"outcome": (-GRID, GRID), "treatment": (0, 2), "arm": (0, 3), "covariate_0": (0, 1)}
     expected |= {
-        "covariate_1": (scale.knots[0][1] * GRID, scale.knots[-1][1] * GRID) if scale else (-GRID, GRID),
+        "covariate_1": (int(scale.knots[0][1] * GRID), int(scale.knots[-1][1] * GRID)) if scale else (-GRID, GRID),
         "covariate_2": (0, 2),
         "covariate_3": (-GRID, GRID),
         "covariate_4": (0, 3),

@@ -14,8 +14,9 @@ from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import QUERIES, BlockEffects, Query, Sensitivity, StratumMatches
+from dpcausal.queries import QUERIES, BlockEffects, CovariateSums, Query, Sensitivity, StratumMatches
 from dpcausal.queries.stratum_matches import smoothness
+from dpcausal.scale import Scale
 from dpcausal.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema
 from dpcausal.vault.context import Answer
@@ -160,7 +161,14 @@ def claims(kinds: Sequence[type[Query]] = ()) -> dict[str, list[Claim]]:
     for query in BlockEffects.examples(standard_schema()) if not kinds or BlockEffects in kinds else ():
         for claim in _variants(replace(query, learner="scribbler")):
             grouped[_group(claim)].append(claim)
+    # Whatever the scale of a covariate, its scores have the same limits.
+    for query in CovariateSums.examples(standard_schema())[-1:] if not kinds or CovariateSums in kinds else ():
+        for claim in _variants(query):
+            grouped[_group(claim)].append(replace(claim, schema=claim.schema.scaled({"age": _SCALE})))
     return grouped
+
+
+_SCALE = Scale([(40, -1), (60, 0), (61, 1)])
 
 
 def _variants(query: Query) -> Iterator[Claim]:

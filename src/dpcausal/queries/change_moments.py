@@ -60,7 +60,7 @@ class ChangeMoments(Query):
         for name in (self.before, self.after):
             if name not in numbers and (name or name is self.before):
                 raise QueryError(
-                    expected=f"a Real or Binary covariate, without a scale, as the value before: {', '.join(numbers)}",
+                    expected=f"a covariate without a scale that holds the value before, out of: {', '.join(numbers)}",
                     got=repr(name),
                     hint='declare it among the covariates, with its bounds: Real("score_before", 0, 10).',
                 )

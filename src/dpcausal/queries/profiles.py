@@ -65,17 +65,19 @@ def missing_ticks(column: Real) -> int:
 
 def _ticks(column: Real, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return numbers that are not NaN in ticks, by the same steps of floating point as the SQL text of coercion."""
+    ticks: NDArray[np.float64]
     if column.scale is None:
         middle, ticks_to_one = grid(column)
         within = np.clip(numbers, column.low, column.high)
-        return np.clip(np.floor((within - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
-    parts = segments(column.scale)
-    within = np.clip(numbers, parts[0].low, parts[-1].high)
-    place = np.searchsorted([part.high for part in parts[:-1]], within)
-    low, first, last, ticks_to_one = (
-        np.array([getattr(part, name) for part in parts])[place] for name in ("low", "first", "last", "ticks_to_one")
-    )
-    return np.clip(np.floor((within - low) * ticks_to_one + (first + 0.5)), first, last).astype(np.int64)
+        ticks = np.clip(np.floor((within - middle) * ticks_to_one + 0.5), -GRID, GRID)
+    else:
+        parts = segments(column.scale)
+        within = np.clip(numbers, parts[0].low, parts[-1].high)
+        place = np.searchsorted([part.high for part in parts[:-1]], within)
+        low, factor = (np.array([getattr(part, name) for part in parts])[place] for name in ("low", "ticks_to_one"))
+        first, last = (np.array([getattr(part, name) for part in parts])[place] for name in ("first", "last"))
+        ticks = np.clip(np.floor((within - low) * factor + (first + 0.5)), first, last)
+    return ticks.astype(np.int64)
 
 
 def shown_as(column: Real) -> tuple[str, float, float]:

@@ -131,19 +131,18 @@ class _PricingSource(WrappedSource):
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return a source with narrower bounds of the outcome that adds to the same prices."""
-        return self._around(super().narrowed(low, high), self._rehearsal.narrowed(low, high))
+        return super().narrowed(low, high)._expecting(self._rehearsal.narrowed(low, high))  # noqa: SLF001 (its own copy)
 
     def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
         """Return a source with covariates by their scores that adds to the same prices."""
-        return self._around(super().scaled(scales, indicators), self._rehearsal.scaled(scales, indicators))
+        seen = self._rehearsal.scaled(scales, indicators)
+        return super().scaled(scales, indicators)._expecting(seen)  # noqa: SLF001 (its own copy)
 
-    @staticmethod
-    def _around(other: Self, rehearsal: Rehearsal) -> Self:
-        """Return a copy that asks another source, and expects what another rehearsal does."""
-        inner = other._source
-        other._metered = cast("MeteredSource", inner) if _is_metered(inner) else None
-        other._rehearsal, other._expected = rehearsal, {}
-        return other
+    def _expecting(self, rehearsal: Rehearsal) -> Self:
+        """Make this copy, which has another source, expect what another rehearsal does."""
+        self._metered = cast("MeteredSource", self._source) if _is_metered(self._source) else None
+        self._rehearsal, self._expected = rehearsal, {}
+        return self
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the stored answer; where there is none, add the price and return the expected answer."""

@@ -123,7 +123,8 @@ def random_case(place: int, units: int = 48) -> Case:
     unit = draw.unit(names.pop(), names.pop(), [outcome, *covariates]) if draw.chance(0 if draw.easy else 0.4) else None
     schema = Schema(treatment, outcome, covariates, unit, draw.one(PROTECTS))
     schema = schema.requiring([each.name for each in covariates if draw.chance(0.3)])
-    schema = draw.scaled(schema) if draw.chance(0.5) else schema
+    if place % 2:
+        schema = _Draw(np.random.default_rng((place, 1)), easy=draw.easy).scaled(schema)
     return draw.case(place, schema, {}, units)
 
 

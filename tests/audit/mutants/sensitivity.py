@@ -23,6 +23,7 @@ from dpcausal.queries import (
     ChangeMoments,
     ClusterMoments,
     CovariateMoments,
+    CovariateSums,
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
@@ -40,8 +41,9 @@ from dpcausal.queries import (
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
-from dpcausal.vault import coercion
+from dpcausal.vault import coercion, ticks
 from dpcausal.vault.answers import (
     arm_regression_moments,
     augmented_scores,
@@ -58,6 +60,7 @@ from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
+from dpcausal.vault.ticks import as_ticks
 from tests.audit.mutants.mutant import answer_by, attack_on, mutant, sensitivity_of
 
 
@@ -68,12 +71,23 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
         wide = f"LEAST(GREATEST(({value} - {middle}) * {ticks_to_one}, -2e9), 2e9)"
         return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN 0 ELSE FLOOR({wide}) END"
 
-    patch.setattr(coercion, "_real_ticks", ticks)
+    patch.setattr(coercion, "as_ticks", ticks)
+
+
+@mutant("scores that go on beyond the ends of a scale", sensitivity_of(CovariateSums), rereads=True)
+def endless_scale(patch: pytest.MonkeyPatch) -> None:
+    def score(column: dpc.Real, scale: Scale, value: str) -> str:
+        del column
+        (low, below), (high, above) = scale.knots[-2:]
+        line = f"FLOOR(({value} - {low}) * {(above - below) * GRID / (high - low)} + {below * GRID})"
+        return f"CASE WHEN {value} BETWEEN -1e3 AND 1e3 THEN {line} ELSE 0 END"
+
+    patch.setattr(ticks, "_score", score)
 
 
 @mutant("each record of a unit within the bounds, and not their total", check_totals)
 def unbounded_total(patch: pytest.MonkeyPatch) -> None:
-    bounded, added = coercion._real_ticks, coercion._added
+    bounded, added = as_ticks, coercion._added
 
     def ticks(column: dpc.Real, value: str) -> str:
         middle, ticks_to_one = profiles.grid(column)
@@ -83,7 +97,7 @@ def unbounded_total(patch: pytest.MonkeyPatch) -> None:
         within = f"CASE WHEN {value} BETWEEN {column.low} AND {column.high} THEN {value} ELSE {column.high} END"
         return added(column, f"({within})", *others)
 
-    patch.setattr(coercion, "_real_ticks", ticks)
+    patch.setattr(coercion, "as_ticks", ticks)
     patch.setattr(coercion, "_added", event)
 
 
@@ -102,10 +116,10 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("numbers as shares of the largest in the table", lambda: check_record_independence(3))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
-    ticks = coercion._real_ticks
+    ticks = as_ticks
     patch.setattr(
         coercion,
-        "_real_ticks",
+        "as_ticks",
         lambda column, value: (
             f"CAST({ticks(column, value)} * 2.0 / MAX(CASE WHEN {value} > 0 THEN 2 ELSE 1 END) OVER () AS BIGINT)"
         ),
