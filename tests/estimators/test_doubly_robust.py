@@ -70,9 +70,10 @@ def test_scores_that_the_limit_cuts_off_refuse_an_interval() -> None:
         effect.interval()
 
 
-def test_three_queries_share_the_guarantee() -> None:
+def test_four_queries_share_the_guarantee() -> None:
     effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(table_of(5_000)), epsilon=1.0, delta=1e-6)
     assert {receipt.query for receipt in effect.receipts} == {
+        "covariate_counts",
         "regression_moments",
         "objective_perturbed_logistic",
         "augmented_scores",
@@ -89,6 +90,7 @@ def test_many_moments_have_all_of_delta() -> None:
         delta=1e-6,
     )
     assert {receipt.query: receipt.delta for receipt in effect.receipts} == {
+        "covariate_counts": 0.0,
         "regression_moments": 1e-6,
         "objective_perturbed_logistic": 0.0,
         "augmented_scores": 0.0,
@@ -122,7 +124,9 @@ def test_a_rare_arm_has_a_smaller_clip_and_an_interval_that_covers() -> None:
     table = table_of(200_000)
     treated = table["t"].to_numpy() == 1
     rare = table.filter(~treated | (np.arange(200_000) % 10 == 0))
-    effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(rare), epsilon=4.0, delta=1e-6)
+    schema = replace(SCHEMA, covariates=[dpc.Real("x", 0, 1, typical=(0.1, 0.9), transform="linear")])
+    vault = dpc.Vault(rare, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=4, delta=1e-6))
+    effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault, epsilon=4.0, delta=1e-6)
     assert "propensities clipped to 0.01 and 0.99" in effect.method
     low, high = effect.interval(0.999)
     assert low < 0.2 * float(np.mean(rare["x"].to_numpy())) < high
