@@ -96,11 +96,12 @@ class DoublyRobust(BaseEstimator):
         counts of all numbers' values: one more query for a tenth of epsilon, which later estimators use again.
 
     The interval allows for models that are linear in a number itself or in its normal score: the scale is halfway
-    between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models leaves in is part of the standard error, as privacy
-    noise: its distribution follows from the posterior of the regressions and from the known noise in the score. There
-    is no interval where clipping leaves out more than a tenth of an arm's weights, where scores beyond the limit are
-    seen to bias the estimate by more than its standard error, where noise hides how a number varies that has no scale,
-    or every covariate, or where the interval would be as wide as the range of possible effects.
+    between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models
+    leaves in is part of the standard error, as privacy noise: its distribution follows from the posterior of the
+    regressions and from the known noise in the score. There is no interval where clipping leaves out more than a tenth
+    of an arm's weights, where scores beyond the limit are seen to bias the estimate by more than its standard error,
+    where noise hides how a number varies that has no scale, or every covariate, or where the interval would be as wide
+    as the range of possible effects.
 
     Attributes:
         covariates: The covariates of all models. Keep the list short: each one costs accuracy.
