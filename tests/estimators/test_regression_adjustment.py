@@ -9,6 +9,7 @@ from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
 from dpcausal.queries import RegressionMoments
 from dpcausal.schema import PROTECTS, Protects
+from dpcausal.source import SummedSource
 from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(
@@ -67,7 +68,9 @@ def test_without_interaction_there_is_one_regression() -> None:
 
 def test_reported_noise_matches_its_spread() -> None:
     """Over many releases of one table the estimate varies by privacy_sd."""
-    source, estimator = fresh_noise(pa.table(columns(5_000)), SCHEMA), dpc.RegressionAdjustment(covariates=["x"])
+    declared = dpc.Real("x", 0, 2, typical=(0.1, 1.9), transform="linear")  # no counts, so that the table is cached
+    schema = replace(SCHEMA, covariates=[declared])
+    source, estimator = fresh_noise(pa.table(columns(5_000)), schema), dpc.RegressionAdjustment(covariates=["x"])
     effects = [estimator.estimate(source, epsilon=1.0, delta=1e-6) for _ in range(200)]
     spread = np.std([effect.estimate for effect in effects])
     assert spread == pytest.approx(np.median([effect.privacy_sd for effect in effects]), rel=0.2)
@@ -83,10 +86,17 @@ def test_confounding_that_noise_may_leave_in_widens_the_interval() -> None:
     assert np.median([effect.standard_error or 0 for effect in effects]) > 5 * (effects[0].sampling_sd or 0)
 
 
-def test_a_covariate_that_is_narrow_beside_its_bounds_refuses_an_interval() -> None:
-    """Noise hides how it varies, although the other covariates are plain to see; in most runs that is seen."""
+def test_a_covariate_that_is_narrow_beside_its_bounds_has_a_scale_of_its_own() -> None:
     data = columns(20_000)
     source = fresh_noise(pa.table(data | {"x": 1 + 0.01 * (data["x"] - 1)}), SCHEMA)
+    effects = [dpc.RegressionAdjustment(covariates=ALL).estimate(source, epsilon=1.0, delta=1e-6) for _ in range(4)]
+    assert all(low < 0.4 < high for low, high in (effect.interval() for effect in effects))
+
+
+def test_a_narrow_covariate_without_a_scale_refuses_an_interval() -> None:
+    """Noise hides how it varies, although the other covariates are plain to see; in most runs that is seen."""
+    data = columns(20_000)
+    source = SummedSource(fresh_noise(pa.table(data | {"x": 1 + 0.01 * (data["x"] - 1)}), SCHEMA))
     effects = [dpc.RegressionAdjustment(covariates=ALL).estimate(source, epsilon=1.0, delta=1e-6) for _ in range(12)]
     refused = [effect for effect in effects if effect.no_interval]
     assert len(refused) >= 6
@@ -127,5 +137,5 @@ def test_score_coefficients_predict_as_the_regression() -> None:
 def test_unknown_covariates_are_refused_before_anything_is_spent() -> None:
     vault = vault_of(300)
     with pytest.raises(QueryError, match="covariates out of x, k, b"):
-        dpc.RegressionAdjustment(covariates=["z"]).estimate(vault, epsilon=1.0)
+        dpc.RegressionAdjustment(covariates=["x", "z"]).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == 0

@@ -17,7 +17,11 @@ from tests.support.engines import CachedEngine
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
-    covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b")],
+    covariates=[
+        dpc.Real("x", 0, 1, typical=(0.1, 0.9), transform="linear"),
+        dpc.Category("k", ["p", "q", "r"]),
+        dpc.Binary("b"),
+    ],
 )
 OF = ["x", "k", "b"]
 

@@ -15,6 +15,8 @@ N = 4_000
 LOW, HIGH = -1.6, 2.4
 ARMS = ("usual care", "training")
 EDGES = [-0.5, 0.0, 0.5]
+TYPICAL = 1.645 / 2.6
+"""The score of b is its value, so that closed forms hold; a has no scale, as the column of entry."""
 
 Kind = Literal["plain", "prognostic", "low", "events"]
 """In a prognostic table covariates explain most of the outcome, so that noise in a model of them costs most. In a low
@@ -56,7 +58,7 @@ def schema(protects: Protects = "record", kind: Kind = "plain", *, may_leave: bo
     return dpc.Schema(
         treatment=dpc.Treatment("t", labels=ARMS, undeclared=None if may_leave else 0),
         outcome=replace(outcome, missing=None if may_leave else outcome.missing_value),  # type: ignore[arg-type]
-        covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
+        covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1, typical=(-TYPICAL, TYPICAL), transform="linear")],
         protects=protects,
         entry="a",
     )

@@ -146,6 +146,10 @@ class Unmetered(Vault):
         """How prices would add up."""
         return "additive"
 
+    def answered(self, query: Query) -> tuple[Guarantee, ...]:  # noqa: ARG002 (as every source has it)
+        """Return no guarantees: nothing is stored."""
+        return ()
+
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return a noisy answer without a debit."""
         self._check(query, guarantee)

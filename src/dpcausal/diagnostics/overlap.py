@@ -49,7 +49,7 @@ class Overlap:
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = Overlap(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.bins[0].treated.bar)  # units
-        12
+        13
     """
 
     by: Sequence[str | Cut] = ()

@@ -15,6 +15,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
+from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
@@ -63,6 +64,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         covariates: The covariates of the models.
         guarantee: What may be spent on scales and models together.
     """
+    covariates_named(covariates, source.schema)  # before anything is spent
     numbers = {column.name: column for column in source.schema.covariates if isinstance(column, Real)}
     used = [numbers[name] for name in covariates if name in numbers and numbers[name].scale is None]
     if used and not is_scalable(source):

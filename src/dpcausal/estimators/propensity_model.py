@@ -31,6 +31,8 @@ class PropensityModel(BaseEstimator):
 
     Privacy:
         One query: a private logistic regression. Covariates need public bounds or values; the outcome is not read.
+        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
+        counts of all numbers' values: one more query for a tenth of epsilon, which later estimators use again.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.
@@ -48,7 +50,7 @@ class PropensityModel(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = PropensityModel(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.noise_sd, 3), plan.predict({"age": [54, 200]}, clip=0.1).round(2).tolist()
-        (0.014, [0.5, 0.86])
+        (0.015, [0.5, 0.83])
     """
 
     also_called: ClassVar[str] = "propensity_score propensity logistic_regression ps"

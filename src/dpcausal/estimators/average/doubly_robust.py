@@ -92,12 +92,16 @@ class DoublyRobust(BaseEstimator):
         regression, and sums of scores that use both. The shares depend on n, epsilon, delta and the schema only. They
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
         logistic regression has no delta, nor has a query that needs less noise without one.
+        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
+        counts of all numbers' values: one more query for a tenth of epsilon, which later estimators use again.
 
-    The score is corrected for its ridge. What noise in both models leaves in is part of the standard error, as privacy
-    noise: its distribution follows from the posterior of the regressions and from the known noise in the score. There
-    is no interval where clipping leaves out more than a tenth of an arm's weights, where scores beyond the limit are
-    seen to bias the estimate by more than its standard error, where noise hides how a number varies that has no scale,
-    or every covariate, or where the interval would be as wide as the range of possible effects.
+    The interval allows for models that are linear in a number itself or in its normal score: the scale is halfway
+    between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models
+    leaves in is part of the standard error, as privacy noise: its distribution follows from the posterior of the
+    regressions and from the known noise in the score. There is no interval where clipping leaves out more than a tenth
+    of an arm's weights, where scores beyond the limit are seen to bias the estimate by more than its standard error,
+    where noise hides how a number varies that has no scale, or every covariate, or where the interval would be as wide
+    as the range of possible effects.
 
     Attributes:
         covariates: The covariates of all models. Keep the list short: each one costs accuracy.

@@ -51,11 +51,16 @@ class InverseWeighting(BaseEstimator):
         The covariates hold all confounders, and a logistic regression on them describes who is treated. For the
         interval, outcomes are about linear in the covariates: by that, noise in the score is turned into error of the
         effect, and what clipping leaves in is taken off. Covariates count as uncorrelated in this part of the error.
+        The interval allows for models that are linear in a number itself or in its normal score: its scale is halfway
+        between both, unless `transform` declares a shape. There is none where noise hides how a number varies that has
+        no scale.
 
     Privacy:
         Three queries share epsilon: moments of covariates and outcome, a private logistic regression, and sums weighted
         by its score. Covariates and outcome need public bounds; nothing else about a unit need be public. Delta is
         spent only where Gaussian noise is narrower than Laplace noise.
+        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
+        counts of all numbers' values: one more query for a tenth of epsilon, which later estimators use again.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.

@@ -1,0 +1,112 @@
+"""Estimates and intervals where a confounder is narrow within its bounds, and acts by itself or by its logarithm.
+
+Nothing is drawn: what is left of the difference to a regression on the right shape, of the same units, is bias.
+"""
+
+import math
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.audit.tables import Unmetered
+from dpcausal.estimators import scale_fit, score_noise
+from dpcausal.source import SummedSource
+from dpcausal.vault.engines.duckdb import connect
+from tests.statistics.samplers import Undrawn
+from tests.support.engines import CachedEngine
+
+pytestmark = pytest.mark.xdist_group("statistics")
+
+Shape = Literal["value", "logarithm"]
+
+NAMES = ["age", "creatinine"]
+ESTIMATORS = {
+    "regression": dpc.RegressionAdjustment(NAMES),
+    "weighting, ATE": dpc.InverseWeighting(NAMES),
+    "weighting, ATO": dpc.InverseWeighting(NAMES, "ATO"),
+    "doubly robust": dpc.DoublyRobust(NAMES),
+}
+
+
+@cache
+def _schema(creatinine: dpc.Real) -> dpc.Schema:
+    return dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 100), covariates=[dpc.Real("age", 18, 100), creatinine])
+
+
+@cache
+def _table(shape: Shape, n: int) -> tuple[pa.Table, float]:
+    """Return a table, and the effect by a regression on the right shape."""
+    random = np.random.default_rng(8)
+    creatinine, age = np.exp(0.05 + 0.4 * random.normal(size=n)), np.clip(random.normal(62, 14, n), 18, 100)
+    z = (creatinine - 1.14) / 0.47 if shape == "value" else np.log(creatinine) / 0.4
+    z, a = np.clip(z, -4, 6), (age - 62) / 14
+    t = (random.random(n) < 1 / (1 + np.exp(0.8 - 0.6 * z - 0.4 * a))).astype(int)
+    y = np.clip(50 + 4 * z + 3 * a + 2 * t + 8 * random.normal(size=n), 0, 100)
+    design = np.column_stack([np.ones(n), t, z, a])
+    effect = float(np.linalg.lstsq(design, y, rcond=None)[0][1])
+    return pa.table({"t": t, "y": y, "age": age, "creatinine": creatinine}), effect
+
+
+def _estimated(name: str, shape: Shape, creatinine: dpc.Real, n: int = 20_000) -> tuple[dpc.Effect, float]:
+    table, effect = _table(shape, n)
+    schema = _schema(creatinine)
+    source = Unmetered(CachedEngine(connect(threads=1).from_arrow(table), schema), schema, Undrawn())
+    found = ESTIMATORS[name].estimate(source, epsilon=1.0, delta=1e-6)
+    assert isinstance(found, dpc.Effect)
+    return found, abs(found.estimate - effect)
+
+
+BOUNDS = dpc.Real("creatinine", 0, 15)
+LOGARITHM = dpc.Real("creatinine", 0.1, 15, typical=(0.55, 2.0), transform="log")
+WITHIN = 0.2
+"""How far an estimate may be off beyond what its interval allows for, in standard errors."""
+
+
+def _is_allowed_for(effect: dpc.Effect, off: float) -> bool:
+    return off <= effect.bias_bound + WITHIN * (effect.standard_error or math.inf)
+
+
+@pytest.mark.parametrize("shape", ["value", "logarithm"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_scale_from_the_data_adjusts_and_its_shape_is_allowed_for(name: str, shape: Shape) -> None:
+    effect, off = _estimated(name, shape, BOUNDS)
+    assert not effect.no_interval
+    assert _is_allowed_for(effect, off)
+    assert effect.bias_bound < 0.6 * (effect.standard_error or 0.0)
+
+
+def test_an_interval_without_the_allowance_for_the_shape_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale_fit.FittedScale, "shape_share", 0.0)
+    assert not _is_allowed_for(*_estimated("weighting, ATO", "value", BOUNDS))
+
+
+def test_a_declared_shape_needs_no_allowance() -> None:
+    effect, off = _estimated("weighting, ATO", "logarithm", LOGARITHM)
+    assert _is_allowed_for(effect, off)
+    assert effect.bias_bound < 0.05 * (effect.standard_error or 0.0)
+
+
+def test_the_ridge_of_a_score_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few units the ridge leaves a tenth of the confounding in; what is left is within what is allowed for."""
+    effect, off = _estimated("weighting, ATO", "logarithm", LOGARITHM, n=2_000)
+    assert off <= effect.bias_bound + 0.05
+    monkeypatch.setattr(score_noise, "_MOST_ENLARGED", 1.0)  # a ridge that is not undone
+    effect, off = _estimated("weighting, ATO", "logarithm", LOGARITHM, n=2_000)
+    assert off > effect.bias_bound + 0.2
+    assert "hides" in effect.no_interval  # and the interval is refused where undoing it is not possible
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_hidden_confounder_without_a_scale_has_no_interval(name: str) -> None:
+    """Answers that are added up over sites have no scales: nobody knows how a number varies on far too wide bounds."""
+    table, _ = _table("value", 20_000)
+    schema = _schema(dpc.Real("creatinine", 0, 150))
+    source = SummedSource(Unmetered(CachedEngine(connect(threads=1).from_arrow(table), schema), schema, Undrawn()))
+    effect = ESTIMATORS[name].estimate(source, epsilon=1.0, delta=1e-6)
+    assert isinstance(effect, dpc.Effect)
+    assert "hides how creatinine varies" in effect.no_interval
+    assert effect.unadjusted == ("creatinine",)
