@@ -42,7 +42,7 @@ def test_running_pays_what_was_due_once(table: pa.Table, schema: dpc.Schema, stu
     assert vault.ledger.spent.epsilon == pytest.approx(1.5)
     assert result.effect is not None
     assert not result.failed
-    assert [release.query.name for release in result.releases[-3:]] == [each.query for each in _asked(result.effect)]
+    assert [release.query.name for release in result.releases[-4:]] == [each.query for each in _asked(result.effect)]
     again = study.prepare(vault)
     assert not again.due
     assert again.run() == result

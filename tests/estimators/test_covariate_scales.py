@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from dpcausal.columns import Column
 from dpcausal.errors import BudgetExceededError, SchemaError
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.price import Price
@@ -31,7 +32,7 @@ TABLE = pa.table(
         "smoker": RANDOM.integers(0, 2, N),
     }
 )
-COLUMNS = [dpc.Real("creatinine", 0, 15), dpc.Real("age", 0, 150), dpc.Binary("smoker")]
+COLUMNS: list[Column] = [dpc.Real("creatinine", 0, 15), dpc.Real("age", 0, 150), dpc.Binary("smoker")]
 SCHEMA = dpc.Schema(dpc.Treatment("arm"), dpc.Real("y", 0, 1), COLUMNS)
 COVARIATES = ("creatinine", "age", "smoker")
 EIGHT = dpc.Guarantee(epsilon=8.0)

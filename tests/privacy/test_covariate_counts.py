@@ -63,7 +63,7 @@ def largest_share(query: CovariateCounts = QUERY) -> dict[str, float]:
     pairs = list(itertools.combinations(answers, 2))
     found = {}
     for norm in ("l1", "l2"):
-        bounds = {float(query.sensitivity(SCHEMA, protects, norm).bound) for protects in PROTECTS}  # type: ignore[arg-type]
+        bounds = {float(query.sensitivity(SCHEMA, protects, norm).bound) for protects in PROTECTS}
         assert len(bounds) == 1
         found[norm] = max(moved(one, other, norm) for one, other in pairs) / bounds.pop()
     return found

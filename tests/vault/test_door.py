@@ -293,7 +293,7 @@ def test_a_table_too_small_for_anything_is_refused(size: int, table: pa.Table, s
 def test_a_vault_reads_for_releases_and_contributions_only_and_cannot_be_copied(vault: dpc.Vault) -> None:
     public = {name for name in dir(dpc.Vault) if not name.startswith("_")}
     known = {"schema", "n", "as_of", "arm_sizes", "caveats", "rule", "ledger"}
-    assert public == {"release", "contribute", "narrowed", "scaled", "question", "check_ready"} | known
+    assert public == {"release", "answered", "contribute", "narrowed", "scaled", "question", "check_ready"} | known
     for held in (vault, vault.narrowed(0, 5)):
         for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled or copied") as refused:
