@@ -91,7 +91,7 @@ _ALSO_CALLED = {_letters(other): _name(kind) for kind in _SHIPPED for other in k
 
 
 def estimator_for(name: str, schema: Schema) -> Estimator:
-    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
+    """Return the estimator of this name for every covariate of a schema; for exact matching all must be listed ones.
 
     The treatment received, the value before, the period and a factor are the first covariates of their kinds. For a
     cluster trial the clusters are the values of the first listed covariate, and every second one is treated. Cohorts of
