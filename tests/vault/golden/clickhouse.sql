@@ -423,3 +423,4 @@ CAST(SUM(CAST((CASE WHEN "rows"."outcome" >= CAST(1048576 AS Nullable(Int64)) TH
 CAST(SUM(CAST((CASE WHEN "rows"."outcome" >= CAST(0 AS Nullable(Int64)) THEN CAST(2 AS Nullable(Int64)) WHEN "rows"."outcome" >= -CAST(524288 AS Nullable(Int64)) THEN CAST(1 AS Nullable(Int64)) ELSE CAST(0 AS Nullable(Int64)) END) AS Nullable(Decimal(38, 0)))) AS Nullable(String))
 CAST(SUM(CAST("rows"."covariate_4" AS Nullable(Decimal(38, 0)))) AS Nullable(String))
 CAST(SUM(CAST((CASE WHEN "rows"."covariate_1" >= CAST(349525 AS Nullable(Int64)) THEN CAST(2 AS Nullable(Int64)) WHEN "rows"."covariate_1" >= -CAST(349525 AS Nullable(Int64)) THEN CAST(1 AS Nullable(Int64)) ELSE CAST(0 AS Nullable(Int64)) END) AS Nullable(Decimal(38, 0)))) AS Nullable(String))
+CAST(SUM(CAST(CASE WHEN "rows"."outcome" > CAST(0 AS Nullable(Int64)) THEN CAST(1 AS Nullable(Int64)) ELSE CAST(0 AS Nullable(Int64)) END AS Nullable(Decimal(38, 0)))) AS Nullable(String))

@@ -579,6 +579,7 @@ SUM((CASE WHEN outcome >= 1048576 THEN 3 WHEN outcome >= 0 THEN 2 WHEN outcome >
 SUM((CASE WHEN outcome >= 0 THEN 2 WHEN outcome >= -524288 THEN 1 ELSE 0 END))
 SUM(covariate_4)
 SUM((CASE WHEN covariate_1 >= 349525 THEN 2 WHEN covariate_1 >= -349525 THEN 1 ELSE 0 END))
+SUM(CASE WHEN outcome > 0 THEN 1 ELSE 0 END)
 
 CAST(arm AS TINYINT)
 SUM(outcome)
