@@ -46,7 +46,8 @@ def counting_missing(estimate: Callable[..., Result]) -> Callable[..., Result]:
         if price is None:
             return estimate(self, source, **options)
         result = estimate(self, OwnQueriesSource(source), **options | {"epsilon": guarantee.after(price).epsilon})
-        return _with_counts(result, source.release(MissingOutcomes(), price), guarantee.epsilon)
+        counted: Result = _with_counts(result, source.release(MissingOutcomes(), price), guarantee.epsilon)
+        return counted
 
     return counting
 

@@ -111,8 +111,9 @@ class Rehearsal(Expectations):
     def _seen_by(self, query: Query) -> Self:
         """Return the expectations for a query; of another outcome, such as whether one is missing, nothing is known."""
         seen = seen_by(query, self.schema)
-        known = {} if seen.outcome == self.schema.outcome else {"outcome_mean": None, "outcome_sd": None}
-        return replace(self, schema=seen, **known)
+        if seen.outcome == self.schema.outcome:
+            return replace(self, schema=seen)
+        return replace(self, schema=seen, outcome_mean=None, outcome_sd=None)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price.

@@ -676,6 +676,7 @@ SUM(covariate_6)
 SUM((CASE WHEN covariate_1 >= 349525 THEN 2 WHEN covariate_1 >= -349525 THEN 1 ELSE 0 END))
 SUM((CASE WHEN covariate_2 = 1 THEN 1024 ELSE LEAST((covariate_1 + 1048576) >> 11, 1023) END))
 SUM((CASE WHEN covariate_5 = 1 THEN 1024 ELSE LEAST((covariate_4 + 1048576) >> 11, 1023) END))
+SUM(CASE WHEN outcome > 0 THEN 1 ELSE 0 END)
 
 CAST(arm AS TINYINT)
 SUM(outcome)
