@@ -74,7 +74,8 @@ def test_too_few_units_have_no_interval() -> None:
 
 def test_rehearsal_expects_what_an_even_spread_gives() -> None:
     design = dpc.RegressionDiscontinuity("risk", 10, 5)
-    plan = design.estimate(dpc.Rehearsal(schema_of(), n=8_000, outcome_sd=0.6), epsilon=1.0)
+    spread = 3**-0.5  # of risks between their bounds, all of them equally frequent
+    plan = design.estimate(dpc.Rehearsal(schema_of(), n=8_000, outcome_sd=0.6, covariate_sd=spread), epsilon=1.0)
     found = design.estimate(fresh_noise(pa.table(columns_of()), schema_of()), epsilon=1.0)
     assert plan.privacy_sd == pytest.approx(found.privacy_sd, rel=0.2)
     assert plan.sampling_sd == pytest.approx(least_squares(columns_of(), 5)[1], rel=0.2)

@@ -59,7 +59,7 @@ NAMES = ["age", "bmi", "smoker"]
 
 
 def between(low: float, high: float, values: np.ndarray) -> np.ndarray:
-    return np.clip(values, low, high)
+    return np.asarray(np.clip(values, low, high))
 
 
 def registry(

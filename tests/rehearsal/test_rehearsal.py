@@ -77,3 +77,32 @@ def test_a_rehearsal_expects_no_effect(protects: Protects) -> None:
 def test_impossible_expectations_are_refused(schema: dpc.Schema, wrong: dict[str, float]) -> None:
     with pytest.raises(SchemaError):
         dpc.Rehearsal(schema, **{"n": 100, **wrong})  # type: ignore[arg-type]
+
+
+def test_arms_of_unknown_size_are_expected_to_be_of_one_size() -> None:
+    arms = dpc.Treatment("dose", arms=("none", "low", "high"), compare="high")
+    schema = dpc.Schema(treatment=arms, outcome=dpc.Real("y", 0, 1))
+    assert dpc.Rehearsal(schema, n=900).compared == 600
+    assert dpc.Rehearsal(schema, n=900, compared_share=0.5).arm_shares == pytest.approx((0.25, 0.5, 0.25))
+
+
+def test_poor_overlap_is_expected_to_cost_weights_most() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1), dpc.Binary("b")]
+    )
+    good, poor = (dpc.Rehearsal(schema, n=20_000, outcome_sd=0.2, overlap=overlap) for overlap in (0.76, 0.45))
+    widths = {}
+    for estimand in ("ATE", "ATO"):
+        estimator = dpc.InverseWeighting(["x", "b"], estimand=estimand)
+        widths[estimand] = [np.ptp(estimator.estimate(each, epsilon=1.0).interval()) for each in (good, poor)]
+    assert widths["ATE"][1] > 1.5 * widths["ATE"][0]
+    assert widths["ATO"][1] < 1.4 * widths["ATO"][0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"overlap": 0.0}, {"overlap": 0.95, "confounding": 0.3}, {"correlation": 1.0}, {"typical": {"score": (8, 2)}}],
+)
+def test_expectations_that_contradict_each_other_are_refused(schema: dpc.Schema, wrong: dict[str, float]) -> None:
+    with pytest.raises(SchemaError):
+        dpc.Rehearsal(schema, n=100, **wrong)  # type: ignore[arg-type]

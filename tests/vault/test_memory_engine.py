@@ -59,7 +59,7 @@ def test_both_engines_give_the_same_integers(query: Query, table: Engine) -> Non
     guarantee = Guarantee(epsilon=1.0, delta=1e-6)
     found = [
         ANSWERS[type(query)](AnswerContext(query, schema, each, guarantee, None)).ticks  # type: ignore[arg-type]
-        for each in in_memory(table, schema)
+        for each in in_memory(table, schema)  # type: ignore[arg-type]
     ]
     assert found[0] == found[1]
     assert any(found[0].values())
