@@ -277,7 +277,7 @@ def test_diagnostics_of_a_view_are_by_score() -> None:
     assert spread.value == pytest.approx(1 / 2.6, abs=0.01)
     score = dpc.PropensityModel(["creatinine", "age"]).estimate(view, epsilon=5.0)
     slopes = score.coefficients
-    at = {"creatinine": [0.1, 0.6, 2.5, math.nan], "age": [30, 50, 54, 90]}
+    at: dict[str, list[float]] = {"creatinine": [0.1, 0.6, 2.5, math.nan], "age": [30, 50, 54, 90]}
     logits = [
         slopes["intercept"] + slopes["creatinine"] * by_score + slopes["age"] * age
         for by_score, age in zip((-1, -0.5, 0.375, 0), at["age"], strict=True)
