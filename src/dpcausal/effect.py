@@ -341,14 +341,7 @@ class Effect(OtherNames):
         """Return the further contrasts, with intervals that hold for all of them together."""
         if self.contrasts is None or self.rehearsed:
             return ()
-        several = len(self.contrasts.names) > 1
-        return tuple(
-            f"{name}: {format_number(value)}"
-            + ("" if self.no_interval else f" ({format_number(low)} to {format_number(high)}{' jointly' * several})")
-            for name, value, (low, high) in zip(
-                self.contrasts.names, self.contrasts.values, self.contrasts.intervals(0.95), strict=True
-            )
-        )
+        return self.contrasts.lines(intervals=not self.no_interval)
 
     def _reading(self) -> tuple[str, ...]:
         """Return what the ratio of the two errors means for a reader."""

@@ -13,6 +13,7 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
 from dpcausal.interval import Family, NoiseTerm, beyond, check_level, few_terms, half_width, simulated, simulated_sums
+from dpcausal.text import format_number
 
 _DRAWS = 20_000
 """Simulated errors behind a simultaneous critical value; its own error is below 1 %."""
@@ -187,6 +188,15 @@ class JointEstimate:
         sampling, noise = self.sampling_sd(along), few_terms(self.noise_along(along))
         far, bias = abs(self.value(name) - null), self.bias_along(along)
         return min(beyond(far - bias, sampling, noise) + beyond(far + bias, sampling, noise), 1.0)
+
+    def lines(self, *, intervals: bool) -> tuple[str, ...]:
+        """Return each estimate in words, with intervals that hold for all of them together where there are any."""
+        several = len(self.names) > 1
+        return tuple(
+            f"{name}: {format_number(value)}"
+            + (f" ({format_number(low)} to {format_number(high)}{' jointly' * several})" if intervals else "")
+            for name, value, (low, high) in zip(self.names, self.values, self.intervals(0.95), strict=True)
+        )
 
     def _only(self, name: str) -> list[float]:
         place = self.names.index(name)

@@ -23,7 +23,7 @@ from dpcausal.data_handling import covariate_handling, data_handling
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
 from dpcausal.scale import Scale
-from dpcausal.schema_checks import check_added, check_entry
+from dpcausal.schema_checks import check_added, check_entry, check_outcome
 from dpcausal.text import html_table, table_rows
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.validation import build, check_keys
@@ -100,6 +100,7 @@ class Schema:
                     got=repr(column),
                     hint=_hint(role, column),
                 )
+        check_outcome(self.outcome)
         self._add_indicators()
         names = [column.name for column in self.columns]
         if len(set(names)) != len(names):
@@ -119,18 +120,6 @@ class Schema:
 
     def _add_indicators(self) -> None:
         """Declare whether a number is missing, right after the number."""
-        if isinstance(self.outcome, Real) and self.outcome.indicator:
-            raise SchemaError(
-                expected="an indicator for covariates only",
-                got=f"indicator=True for the outcome {self.outcome.name!r}",
-                hint="leave it out: a unit without an outcome is outside the comparison.",
-            )
-        if isinstance(self.outcome, Real) and self.outcome != self.outcome.measured:
-            raise SchemaError(
-                expected="typical, transform and scale of covariates only",
-                got=f"one of them of the outcome {self.outcome.name!r}",
-                hint="leave them out: an outcome is measured between its bounds; narrower bounds make it more precise.",
-            )
         covariates: list[Column] = []
         for column in (column for column in self.covariates if not isinstance(column, Indicator)):
             covariates.append(column)

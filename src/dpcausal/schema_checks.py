@@ -1,10 +1,26 @@
-"""What columns must be that a unit's records are added up in, or that say when a unit entered."""
+"""What columns must be: the outcome, those in which a unit's records are added up, and that of a unit's entry."""
 
 from collections.abc import Sequence
 
 from dpcausal.columns import Binary, Column, Indicator, Real, Unit, check_name
 from dpcausal.errors import SchemaError
 from dpcausal.treatment import TableColumn
+
+
+def check_outcome(outcome: Real | Binary) -> None:
+    """Raise where an outcome declares what only covariates have."""
+    if isinstance(outcome, Real) and outcome.indicator:
+        raise SchemaError(
+            expected="an indicator for covariates only",
+            got=f"indicator=True for the outcome {outcome.name!r}",
+            hint="leave it out: a unit without an outcome is outside the comparison.",
+        )
+    if isinstance(outcome, Real) and outcome != outcome.measured:
+        raise SchemaError(
+            expected="typical, transform and scale of covariates only",
+            got=f"one of them of the outcome {outcome.name!r}",
+            hint="leave them out: an outcome is measured between its bounds; narrower bounds make it more precise.",
+        )
 
 
 def check_added(unit: Unit, columns: Sequence[Column]) -> None:
