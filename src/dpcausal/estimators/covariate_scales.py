@@ -40,6 +40,7 @@ class ScaledCovariates:
         covariates: The covariates of the models: those given, and indicators of missing values after them.
         rest: The guarantee that is left for the models.
         scales: The scales found or declared, by covariate; also those that do not stand out of the noise.
+        indicated: The covariates of which models are told who lacks a value.
         receipts: The receipt of the counts, where they were needed.
         notes: What readers should know: covariates between plain bounds.
     """
@@ -48,6 +49,7 @@ class ScaledCovariates:
     covariates: tuple[str, ...]
     rest: Guarantee
     scales: Mapping[str, FittedScale] = field(default_factory=dict)
+    indicated: tuple[str, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -84,6 +86,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         (*covariates, *(indicator_of(numbers[name]).name for name in indicators)),
         rest,
         scales,
+        tuple(indicators),
         (release.receipt,) if release else (),
         (f"too noisy to find where values are: {_listed(plain)} between declared bounds",) if plain else (),
     )

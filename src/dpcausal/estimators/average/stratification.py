@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpcausal.calibration import calibrate
@@ -25,7 +25,7 @@ from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
-from dpcausal.source import Source, guarantee_for, units_compared
+from dpcausal.source import Source, guarantee_for, scaled, units_compared
 
 _MIN_SHARE = 0.1
 """The least share of all units that strata count as. Below it there is no interval: a ratio of noisy numbers is then
@@ -117,7 +117,7 @@ class Stratification(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta, of which delta is used only where noise is smaller."""
         allowed = guarantee_for(source, epsilon, delta)
-        strata, arms, rest, asked, notes = self._strata(source, allowed)
+        source, strata, arms, rest, asked, notes = self._strata(source, allowed)
         query, second = self._query(strata.cuts, source, rest, arms)
         release = source.release(query, second)
         count = release.sites * math.prod(bins(strata.cuts, source.schema))  # each site has strata of its own
@@ -163,16 +163,19 @@ class Stratification(BaseEstimator):
 
     def _strata(
         self, source: Source, allowed: Guarantee
-    ) -> tuple[QuantileStrata, "_Arms", Guarantee, tuple[Receipt, ...], tuple[str, ...]]:
-        """Return strata with edges and the arms' sizes; the guarantee that is left, what was asked, and notes."""
+    ) -> tuple[Source, QuantileStrata, "_Arms", Guarantee, tuple[Receipt, ...], tuple[str, ...]]:
+        """Return the source with its strata and the arms' sizes; the guarantee that is left, what was asked, and notes.
+
+        Of a number that many units lack, these have strata of their own.
+        """
         cuts = cuts_of(self.by)
         numbers = numbers_without_edges(cuts, source.schema, self.bins)
         if not numbers and (self.cap is not None or source.arm_sizes is not None):
-            return QuantileStrata(cuts), _Arms.public(source), allowed, (), ()
+            return source, QuantileStrata(cuts), _Arms.public(source), allowed, (), ()
         if not numbers:
             first, rest = allowed.split(_ARMS_SHARE, pure_first=True)
             release = source.release(ArmTotals(), first)
-            return QuantileStrata(cuts), _Arms.of(release, source), rest, (release.receipt,), ()
+            return source, QuantileStrata(cuts), _Arms.of(release, source), rest, (release.receipt,), ()
         found = with_scales(source, numbers, allowed)
         planned = QuantileStrata.of(
             cuts, source.schema, found.scales, self.bins or bins_for(cuts, source.schema, source.n)
@@ -183,7 +186,10 @@ class Stratification(BaseEstimator):
         arms = _Arms.of(release, source)
         count = self.bins or bins_for(cuts, source.schema, arms.units, arms.rarer)
         strata = QuantileStrata.of(cuts, source.schema, found.scales, count)
-        return strata, arms, rest, (*found.receipts, release.receipt), found.notes
+        lacking = tuple(map(Cut, found.covariates[len(numbers) :]))
+        strata = replace(strata, cuts=(*strata.cuts, *lacking))
+        view = scaled(source, {}, found.indicated) if lacking else source
+        return view, strata, arms, rest, (*found.receipts, release.receipt), found.notes
 
     def _query(
         self, cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: "_Arms"
