@@ -103,7 +103,7 @@ def test_bins_of_a_score_have_clip_for_an_edge() -> None:
     assert [receipt.query for receipt in found.receipts] == ["score_counts"]
     assert "before" in found.notes[0]
     fresh = Overlap(covariates=["age"], clip=0.15).estimate(source, epsilon=1.0)
-    assert [receipt.epsilon for receipt in fresh.receipts] == [0.5, 0.5]
+    assert [receipt.epsilon for receipt in fresh.receipts] == [0.1, 0.45, 0.45]
 
 
 def test_wrong_parameters_are_refused_before_anything_is_spent() -> None:

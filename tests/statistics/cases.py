@@ -396,6 +396,7 @@ NOISY = (
         None,
         table="prognostic",
         epsilon=2.0,
+        pending={"total": _WIDE},
     ),
     Case(
         "noisy doubly robust, ATO",

@@ -43,9 +43,8 @@ class WeightedMeans:
         weight_noise_sd = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
         self.refusal = arm_below_noise(min(released), weight_noise_sd, "weight")
         if score is not None and not self.refusal:
-            hidden = score.spread.hidden or query.covariates * score.drowned
-            self.unadjusted = tuple(hidden)
-            self.refusal = hidden_numbers(hidden, query.covariates)
+            self.unadjusted = score.spread.hidden or (tuple(query.covariates) if score.drowned else ())
+            self.refusal = hidden_numbers(self.unadjusted, query.covariates)
         units = units_compared(source, release)
         # The sum of all weights has public bounds, and each arm's a floor, so that no division explodes.
         weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)
