@@ -66,7 +66,7 @@ def test_periods_agree_with_numpy() -> None:
     assert effect.estimate == pytest.approx(truth, abs=0.01)
     assert effect.contrasts is not None
     assert effect.contrasts.values[0] == pytest.approx(mean[1, 1] - mean[0, 1] - mean[1, 0] + mean[0, 0], abs=0.01)
-    assert [receipt.query for receipt in effect.receipts] == ["cell_moments", "missing_outcomes"]
+    assert [receipt.query for receipt in effect.receipts] == ["subgroup_moments", "missing_outcomes"]
 
 
 def test_empty_cells_have_no_interval() -> None:

@@ -54,6 +54,7 @@ def test_subgroup_effects_remove_confounding() -> None:
         "objective_perturbed_logistic",
         "regression_moments",
         "effect_moments",
+        "missing_outcomes",
     ]
 
 

@@ -310,6 +310,7 @@ def test_weighted_curves_are_those_of_the_true_score(population: str) -> None:
         "covariate_moments",
         "objective_perturbed_logistic",
         "weighted_counts",
+        "missing_outcomes",
     ]
     assert effect.arm_sizes is None
 

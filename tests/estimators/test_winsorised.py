@@ -59,8 +59,9 @@ def test_effect_names_its_estimand_its_bias_bound_and_the_units_beyond() -> None
     assert any("for the bias bound: outcomes above" in text for text in effect.assumptions)
     assert any("counted as that bound" in text for text in effect.notes)
     assert [(receipt.query, receipt.epsilon) for receipt in effect.receipts] == [
-        ("outcome_counts", 0.08),
-        ("arm_moments", 0.92),
+        ("outcome_counts", 0.0775),
+        ("arm_moments", 0.89125),
+        ("missing_outcomes", 0.03125),
     ]
     assert effect.guarantee == dpc.Guarantee(epsilon=1.0)
     assert dpc.Effect.from_json(effect.to_json()) == effect
