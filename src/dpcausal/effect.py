@@ -360,7 +360,8 @@ class Effect(OtherNames):
         if self.left_in:
             without = replace(self, bias_bound=self.bias_bound - self.left_in)
             part = self.width_by_source[2] - without.width_by_source[2]
-            line += f", of which ± {format_number(part)} for confounding that may be left in"
+            if part > (high - low) / 200:
+                line += f", of which ± {format_number(part)} for confounding that may be left in"
         return "95 % interval", line
 
     def to_json(self) -> str:

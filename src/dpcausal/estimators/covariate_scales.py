@@ -21,8 +21,11 @@ from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, answered, is_scalable, scaled
 
-_SHARE = 0.1
-"""The share of an estimator's epsilon that goes to the counts, where they are not stored yet."""
+_SHARES = (0.025, 0.05, 0.1)
+"""The shares of an estimator's epsilon that may go to the counts, where they are not stored yet."""
+
+_PRECISE = 1 / 80
+"""The least of these shares is chosen with noise in each count of at most this share of all units."""
 
 _ENOUGH = 2.0
 """Stored counts are used again where their noise is at most so many times that of new ones."""
@@ -41,6 +44,7 @@ class ScaledCovariates:
         rest: The guarantee that is left for the models.
         scales: The scales found or declared, by covariate; also those that do not stand out of the noise.
         indicated: The covariates of which models are told who lacks a value.
+        lacking: The share of compared units without a value, by covariate, where it stands out of the noise.
         receipts: The receipt of the counts, where they were needed.
         notes: What readers should know: covariates between plain bounds.
     """
@@ -50,6 +54,7 @@ class ScaledCovariates:
     rest: Guarantee
     scales: Mapping[str, FittedScale] = field(default_factory=dict)
     indicated: tuple[str, ...] = ()
+    lacking: Mapping[str, float] = field(default_factory=dict)
     receipts: tuple[Receipt, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -58,7 +63,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 
     Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
-    for a tenth of epsilon and delta; a stored answer to it is used again for nothing. The answer that this same call
+    for at most a tenth of epsilon and delta, less where units are many; a stored answer to it is used again for nothing. The answer that this same call
     paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
 
     Args:
@@ -79,7 +84,8 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
         scales |= fits(release, [column for column in used if column.name in asked], source.n)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
-    indicators = [name for name, fit in scales.items() if _is_indicated(numbers[name], fit, source.schema)]
+    lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
+    indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
     view = scaled(source, {name: fit.scale for name, fit in scales.items() if fit.found}, indicators)
     return ScaledCovariates(
         view if scales else source,
@@ -87,6 +93,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         rest,
         scales,
         tuple(indicators),
+        lacking,
         (release.receipt,) if release else (),
         (f"too noisy to find where values are: {_listed(plain)} between declared bounds",) if plain else (),
     )
@@ -110,10 +117,13 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
 
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left."""
-    share, rest = guarantee.split(_SHARE)
-    new = narrower(query, source, share, query.own_names[0])
-    if share.delta > 0 and new.delta == 0:
-        rest = guarantee.split(_SHARE, pure_first=True)[1]
+    for part in _SHARES:
+        share, rest = guarantee.split(part)
+        new = narrower(query, source, share, query.own_names[0])
+        if share.delta > 0 and new.delta == 0:
+            rest = guarantee.split(part, pure_first=True)[1]
+        if _noise_sd(query, source.schema, new) <= _PRECISE * source.n:
+            break
     chosen = stored_or_new(source, query, new, _ENOUGH)
     return source.release(query, chosen), rest if chosen == new else guarantee
 
@@ -159,11 +169,10 @@ def _fitted(counts: tuple[float, ...], sd: float, n: int) -> FittedScale:
     return fit_scale(Real("number", 0, 1), coarse, fine, counts[-1], sd, n)
 
 
-def _is_indicated(column: Real, fit: FittedScale, schema: Schema) -> bool:
-    """Return whether models are told which units lack a value: where many do, and nothing is declared about it."""
-    declared = column.missing is not None or column.indicator or column.name in schema.required
-    total = schema.unit is not None and column.name in schema.unit.added
-    return not (declared or total) and fit.missing_share > max(_LEAST_MISSING, _MISSING_SDS * fit.missing_sd)
+def _is_lacking(name: str, fit: FittedScale, schema: Schema) -> bool:
+    """Return whether more units than noise explains lack a number and are compared all the same."""
+    never = name in schema.required or (schema.unit is not None and name in schema.unit.added)
+    return not never and fit.missing_share > max(_LEAST_MISSING, _MISSING_SDS * fit.missing_sd)
 
 
 def _listed(columns: Sequence[Real]) -> str:

@@ -106,12 +106,14 @@ class QuantileStrata:
         within: The share of the confounding by numbers that is expected to stay within bins at quantiles.
         part: The part of numbers at quantiles in all confounding. Each covariate has an equal one.
         hidden: The numbers of which it is not known where values lie. Their bins follow the declared bounds.
+        lacking: The share of the confounding that stays among units that lack a number, each with an equal part.
     """
 
     cuts: tuple[Cut, ...]
     within: float = 0.0
     part: float = 0.0
     hidden: tuple[str, ...] = ()
+    lacking: float = 0.0
 
     @classmethod
     def of(cls, cuts: Sequence[Cut], schema: Schema, scales: Mapping[str, FittedScale], bins: int) -> "QuantileStrata":
@@ -126,7 +128,14 @@ class QuantileStrata:
     @property
     def ratio(self) -> float:
         """How much confounding is expected to stay, for each unit that strata removed."""
-        return self.within * self.part / (1 - self.within * self.part)
+        stays = self.within * self.part + self.lacking
+        return stays / (1 - stays)
+
+    @property
+    def unsure(self) -> float:
+        """How far that may be off: numbers may have all of the confounding, and those that lack one none or twice."""
+        stays = self.within * self.part + self.lacking
+        return (_UNSURE * self.within + self.lacking) / (1 - stays)
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class LeftWithin:
-    """The confounding that stays within bins at quantiles, from what strata removed of the unadjusted difference.
+    """The confounding that stays in strata at quantiles, from what they removed of the unadjusted difference.
 
     Attributes:
         ratio: How much stays for each unit that was removed.
@@ -173,7 +182,7 @@ class LeftWithin:
             return cls()
         ratio = strata.ratio
         noise = tuple(NoiseTerm(term.family, ratio * term.scale, term.parts) for term in unadjusted.noise)
-        bound = _UNSURE * ratio / strata.part * unadjusted.expected_confounding(source, effect)
+        bound = strata.unsure * unadjusted.expected_confounding(source, effect)
         return cls(ratio, ratio * (unadjusted.value - effect), bound, noise)
 
     @property
@@ -182,14 +191,14 @@ class LeftWithin:
         if not self.ratio:
             return ()
         more = "the interval allows for none, and for more"
-        return (f"within bins stays about {self.ratio:.1%} of the confounding that strata remove; {more}",)
+        return (f"in strata stays about {self.ratio:.1%} of the confounding that they remove; {more}",)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was subtracted, in words."""
         if not self.ratio:
             return ()
-        return (f"{format_number(self.confounding)} was subtracted for confounding within bins (noisy)",)
+        return (f"{format_number(self.confounding)} was subtracted for confounding that stays in strata (noisy)",)
 
 
 def _cut(column: Real, scale: FittedScale | None, bins: int) -> Cut:

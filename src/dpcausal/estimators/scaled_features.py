@@ -1,12 +1,12 @@
-"""What is known about features of covariates that have a scale: how they vary, and what their shape may leave in."""
+"""What is known about features of covariates that have a scale: how they vary, and what they may leave in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Indicator
-from dpcausal.estimators.scale_fit import FittedScale
+from dpcausal.estimators.covariate_scales import ScaledCovariates
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
@@ -21,7 +21,7 @@ SCALED_VARIANCE_SD = 0.3 * SCALED_VARIANCE
 """How far it is off: laws are of other shapes than the fitted one, and fitted in noise."""
 
 _MOST_SHARE = 0.9
-"""The largest share of a feature's variance that its shape may miss."""
+"""The largest share of a covariate's confounding that its score may leave in."""
 
 
 def seen_as(schema: Schema, source: Source) -> Source:
@@ -63,16 +63,19 @@ def with_known_variance(found: Array, noise: Array, scaled: Sequence[bool]) -> t
     return (precision * SCALED_VARIANCE + found / np.maximum(noise, 1e-18)) / total, 1 / total
 
 
-def shape_allowance(scales: Mapping[str, FittedScale], features: Sequence[str], adjusted: Array) -> float:
-    """Return a bound of the bias that remains where models are linear in another shape of covariates than their scores.
+def left_by_scores(scaled: ScaledCovariates, features: Sequence[str], adjusted: Array) -> float:
+    """Return a bound of the confounding that adjusting for scores leaves in.
 
     Where treatment and outcome are linear in a shape whose squared correlation with the score is 1 - share, adjusting
-    for the score takes off that part of the confounding by the covariate, and leaves the share in.
+    for the score takes off that part of the confounding by the covariate, and leaves the share in. Among units without
+    a value all of it stays.
 
     Args:
-        scales: The fitted scales, by covariate.
+        scaled: The covariates by their scores.
         features: The names of features.
         adjusted: What each of them takes off the difference between arms.
     """
-    shares = [min(scales[name].shape_share, _MOST_SHARE) if name in scales else 0.0 for name in features]
+    scales, lacking = scaled.scales, scaled.lacking
+    shares = [scales[name].shape_share + lacking.get(name, 0.0) if name in scales else 0.0 for name in features]
+    shares = [min(share, _MOST_SHARE) for share in shares]
     return float(sum(abs(off) * share / (1 - share) for off, share in zip(adjusted, shares, strict=True)))

@@ -36,7 +36,7 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
-from dpcausal.estimators.scaled_features import SCALED_VARIANCE, shape_allowance
+from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
@@ -280,7 +280,7 @@ class DoublyRobust(BaseEstimator):
             if self.estimand == "ATE"
             else None,
         )
-        effect = effect.with_bias(shape_allowance(scaled.scales, names, regressions.adjustments(fit)))
+        effect = effect.with_bias(left_by_scores(scaled, names, regressions.adjustments(fit)))
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
 

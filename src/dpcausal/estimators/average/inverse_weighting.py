@@ -14,7 +14,7 @@ from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS
-from dpcausal.estimators.scaled_features import names_in, seen_as, shape_allowance
+from dpcausal.estimators.scaled_features import left_by_scores, names_in, seen_as
 from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, PrivateScore, best_clip, score_share
 from dpcausal.estimators.weighted_means import WeightedMeans
 from dpcausal.guarantee import Guarantee
@@ -271,7 +271,7 @@ class InverseWeighting(BaseEstimator):
         )
         if self.scores == "objective":
             features = feature_names(self.covariates, source.schema)[1:]
-            effect = effect.with_bias(shape_allowance(scaled.scales, features, arms.adjustments) + arms.ridge_left)
+            effect = effect.with_bias(left_by_scores(scaled, features, arms.adjustments) + arms.ridge_left)
         return warned(effect, source.schema, arms.signs)
 
 

@@ -23,7 +23,7 @@ from dpcausal.estimators.outcome_regression import (
     signs_of_moments,
 )
 from dpcausal.estimators.plausibility import warned
-from dpcausal.estimators.scaled_features import shape_allowance
+from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments
@@ -137,7 +137,7 @@ class RegressionAdjustment(BaseEstimator):
                 noise_covariance=posterior.mean_covariance,
             ),
         )
-        allowance = shape_allowance(scaled.scales, features[1], posterior.adjustments(fit))
+        allowance = left_by_scores(scaled, features[1], posterior.adjustments(fit))
         return warned(effect.with_bias(allowance), source.schema, signs_of_moments(release, source, fit))
 
 

@@ -187,7 +187,8 @@ class Stratification(BaseEstimator):
         count = self.bins or bins_for(cuts, source.schema, arms.units, arms.rarer)
         strata = QuantileStrata.of(cuts, source.schema, found.scales, count)
         lacking = tuple(map(Cut, found.covariates[len(numbers) :]))
-        strata = replace(strata, cuts=(*strata.cuts, *lacking))
+        stays = sum(found.lacking.values()) / len(cuts)
+        strata = replace(strata, cuts=(*strata.cuts, *lacking), lacking=min(stays, 0.5))
         view = scaled(source, {}, found.indicated) if lacking else source
         return view, strata, arms, rest, (*found.receipts, release.receipt), found.notes
 
