@@ -63,8 +63,9 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 
     Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
-    for at most a tenth of epsilon and delta, less where units are many; a stored answer to it is used again for nothing. The answer that this same call
-    paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
+    for at most a tenth of epsilon and delta, and less where units are many; a stored answer to it is used again for
+    nothing. The answer that this same call paid for counts as its own: the call then has the same rest as the first
+    time, and gives the same again.
 
     Args:
         source: What will be asked.
