@@ -12,6 +12,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.columns import Column
 from dpcausal.errors import BudgetExceededError, SchemaError
+from dpcausal.estimators import covariate_scales
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.price import Price
 from dpcausal.queries import ArmMoments, CovariateCounts, Query
@@ -36,6 +37,13 @@ COLUMNS: list[Column] = [dpc.Real("creatinine", 0, 15), dpc.Real("age", 0, 150),
 SCHEMA = dpc.Schema(dpc.Treatment("arm"), dpc.Real("y", 0, 1), COLUMNS)
 COVARIATES = ("creatinine", "age", "smoker")
 EIGHT = dpc.Guarantee(epsilon=8.0)
+
+
+@pytest.fixture(autouse=True)
+def tenth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let counts always take a tenth of epsilon, but where a test is about their share."""
+    if "share" not in request.node.name:
+        monkeypatch.setattr(covariate_scales, "_SHARES", (0.1,))
 
 
 def vault(schema: dpc.Schema = SCHEMA, ledger: dpc.Ledger | None = None, as_of: str = "2026") -> dpc.Vault:
@@ -290,3 +298,10 @@ def test_every_model_may_follow_another_that_found_missing_values() -> None:
     models = dpc.RegressionAdjustment(COVARIATES), dpc.DoublyRobust(COVARIATES), dpc.InverseWeighting(COVARIATES)
     effects = [model.estimate(source, epsilon=8.0) for model in models]
     assert [effect.receipts[0].stored for effect in effects] == [False, True, True]
+
+
+@pytest.mark.parametrize(("n", "share"), [(1_000, 0.1), (10_000, 0.1), (30_000, 0.05), (10**6, 0.025)])
+def test_share_of_counts_falls_with_the_number_of_units(n: int, share: float) -> None:
+    found = with_scales(dpc.Rehearsal(SCHEMA, n), COVARIATES, dpc.Guarantee(epsilon=1.0))
+    assert found.receipts[0].epsilon == pytest.approx(share)
+    assert found.rest.epsilon == pytest.approx(1 - share)

@@ -77,7 +77,7 @@ def test_numbers_without_edges_are_cut_at_quantiles(skewed: pa.Table) -> None:
 def test_given_edges_stay_and_nothing_more_is_asked(skewed: pa.Table) -> None:
     source = RecordingSource(vault_of(skewed))
     effect = dpc.Stratification(by=["sex", Cut("age", [50, 70])], cap=3).estimate(source, epsilon=1.0)
-    assert [each.query.name for each in source.releases] == ["stratum_contrasts"]
+    assert [each.query.name for each in source.releases] == ["stratum_contrasts", "missing_outcomes"]
     assert effect.left_in == 0
 
 
@@ -118,7 +118,8 @@ def test_price_is_the_whole_epsilon(skewed: pa.Table) -> None:
     effect = dpc.Stratification(by=BY).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == pytest.approx(1.0)
     assert sum(receipt.epsilon for receipt in effect.receipts) == pytest.approx(1.0)
-    assert [receipt.query for receipt in effect.receipts] == ["covariate_counts", "arm_totals", "stratum_contrasts"]
+    asked = ["covariate_counts", "arm_totals", "stratum_contrasts", "missing_outcomes"]
+    assert [receipt.query for receipt in effect.receipts] == asked
 
 
 def test_bins_grow_with_units_and_fall_with_covariates() -> None:
