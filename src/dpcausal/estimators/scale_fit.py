@@ -10,7 +10,9 @@ two modes, three quantiles of the counts take its place.
 import itertools
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,27 +252,45 @@ def _gains(skew: float, coarse: Array, fine: Array, counted: float, variance: fl
 
     One line for each spread, one column for each shift of the median.
     """
-    edges = np.arange(-2 * FINE, 2 * FINE + 1, dtype=float)
-    below = np.array([_below(edges, spread, skew) for spread in _SPREADS], dtype=np.float32)
     spread_coarse = np.zeros(FINE)
     spread_coarse[::_PER_COARSE] = coarse
     gains = np.zeros((len(_SPREADS), len(_SHIFTS)))
-    middle = 2 * FINE
-    low_end = below[:, middle - _SHIFTS]
-    high_end = 1 - below[:, middle + FINE - _SHIFTS]
-    for counts, step in ((fine, 1), (spread_coarse, _PER_COARSE)):
+    for counts, laws in zip((fine, spread_coarse), _laws(skew), strict=True):
+        # Of counts at j and a law at j - shift; the kernel starts at a distance of -2 FINE.
+        crossed = np.fft.irfft(np.conj(np.fft.rfft(counts.astype(np.float32), _LENGTH)) * laws.transforms, _LENGTH)
+        cross = crossed[:, (2 * FINE - _SHIFTS) % _LENGTH]
+        cross += counts[0] * laws.low_ends + counts[FINE - laws.step] * laws.high_ends
+        gains += (2 * counted * cross - counted**2 * laws.squares) / variance
+    return gains
+
+
+class _Laws(NamedTuple):
+    """What laws of one skewness, with all spreads and shifts, give bins of so many steps; in shares of units."""
+
+    step: int
+    transforms: NDArray[np.complex64]
+    low_ends: NDArray[np.float32]
+    high_ends: NDArray[np.float32]
+    squares: NDArray[np.float32]
+
+
+@lru_cache
+def _laws(skew: float) -> tuple[_Laws, _Laws]:
+    """Return the laws of a skewness in fine and in coarse bins."""
+    edges, middle = np.arange(-2 * FINE, 2 * FINE + 1, dtype=float), 2 * FINE
+    below = np.array([_below(edges, spread, skew) for spread in _SPREADS], dtype=np.float32)
+    low_ends, high_ends = below[:, middle - _SHIFTS], 1 - below[:, middle + FINE - _SHIFTS]
+
+    def laws(step: int) -> _Laws:
         kernel = np.zeros((len(_SPREADS), _LENGTH), dtype=np.float32)
         kernel[:, : _LENGTH - step + 1] = below[:, step:] - below[:, : _LENGTH + 1 - step]
-        # Of counts at j and a law at j - shift; the kernel starts at a distance of -middle.
-        crossed = np.fft.irfft(np.conj(np.fft.rfft(counts.astype(np.float32), _LENGTH)) * np.fft.rfft(kernel), _LENGTH)
-        cross = crossed[:, (middle - _SHIFTS) % _LENGTH]
-        squares = _stepped_sums(kernel**2, step)
-        square = squares[:, middle - _SHIFTS + FINE] - squares[:, middle - _SHIFTS]
-        for count, end, at in ((counts[0], low_end, 0), (counts[FINE - step], high_end, FINE - step)):
-            cross += count * end
-            square += end * (end + 2 * kernel[:, middle - _SHIFTS + at])
-        gains += (2 * counted * cross - counted**2 * square) / variance
-    return gains
+        sums = _stepped_sums(kernel**2, step)
+        squares = sums[:, middle - _SHIFTS + FINE] - sums[:, middle - _SHIFTS]
+        for ends, at in ((low_ends, 0), (high_ends, FINE - step)):
+            squares += ends * (ends + 2 * kernel[:, middle - _SHIFTS + at])
+        return _Laws(step, np.fft.rfft(kernel).astype(np.complex64), low_ends, high_ends, squares)
+
+    return laws(1), laws(_PER_COARSE)
 
 
 def _stepped_sums(values: NDArray[np.float32], step: int) -> NDArray[np.float32]:
