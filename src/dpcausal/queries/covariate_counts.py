@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, Self, TypeGuard
 
@@ -53,15 +54,12 @@ class CovariateCounts(Query):
     @property
     def own_names(self) -> tuple[str, ...]:
         """The name of each count, covariate after covariate: coarse bins, fine bins, and those without a value."""
-        levels = [f"coarse {place}" for place in range(COARSE)] + [f"fine {place}" for place in range(FINE)]
-        return tuple(f"{name}: {each}" for name in self.covariates for each in (*levels, "missing"))
+        return tuple(at.name for at in _sensitivity(tuple(self.covariates), "l1").coordinates)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
         self._columns(schema)
-        one, most = Fraction(1), Fraction(4 * len(self.covariates))
-        coordinates = tuple(Coordinate(name, 1.0, one) for name in self.own_names)
-        return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
+        return _sensitivity(tuple(self.covariates), norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on: neither the treatment nor the outcome."""
@@ -93,6 +91,16 @@ class CovariateCounts(Query):
         """Return queries of this kind that the schema allows."""
         numbers = tuple(column.name for column in schema.covariates if _is_counted(column))
         return tuple(cls(names) for names in dict.fromkeys((numbers[:1], numbers)) if names)
+
+
+@lru_cache(64)
+def _sensitivity(covariates: tuple[str, ...], norm: Norm) -> Sensitivity:
+    """Return the coordinates, which are thousands, and how far one unit can move them."""
+    levels = [f"coarse {place}" for place in range(COARSE)] + [f"fine {place}" for place in range(FINE)]
+    one, most = Fraction(1), Fraction(4 * len(covariates))
+    names = (f"{name}: {each}" for name in covariates for each in (*levels, "missing"))
+    coordinates = tuple(Coordinate(name, 1.0, one) for name in names)
+    return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
 
 
 def _is_counted(column: Column) -> TypeGuard[Real]:
