@@ -7,7 +7,6 @@ from types import NoneType
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import Winsorised
 from dpcausal.ledger import Ledger
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.study import Study
@@ -87,7 +86,7 @@ def _handling(study: Study, n: int) -> tuple[str, ...]:
     Estimators of many arms have words of their own for the arms. Bounds of winsorised outcomes depend on the answers.
     """
     schema, said = study.schema, set(study.rehearsed(max(n, 2)).assumptions)
-    if isinstance(study.estimator, Winsorised):
+    if study.method == "winsorised":
         low, high = schema.outcome_bounds
         for bounds in ((low, (low + high) / 2), ((low + high) / 2, high)):
             said &= set(schema.narrowed(*bounds).data_handling)
