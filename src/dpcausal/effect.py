@@ -59,7 +59,7 @@ class Effect(OtherNames):
         receipts: The queries and their prices.
         notes: Further notes for the reader.
         no_interval: Why there is no interval; empty where there is one.
-        unadjusted: The covariates for which noise prevents the adjustment, so that there is no interval.
+        unadjusted: The covariates that may not be adjusted for: noise prevents it, or a warning says why.
         sites: In a federated analysis, the part of each site.
         arm_means: The mean outcome in each arm with joint errors, noisy, the control arm first; for a binary outcome
             the risks. None where the estimator does not give them.

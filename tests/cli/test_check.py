@@ -229,3 +229,50 @@ def test_no_other_code_may_inspect_cells(line: str, tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "door.py").write_text(f"{line}\n")
     assert any("may not appear here" in each for each in violations(tmp_path))
+
+
+def test_check_counts_dots_that_may_be_between_thousands(tmp_path: Path) -> None:
+    def told(*cells: str, outcome: dpc.Real = COST) -> list[str]:
+        rows = "".join(f'drug,"{cell}",M,44,1\n' for cell in cells)
+        write(tmp_path, replace(SCHEMA, outcome=outcome), f"arm,cost,sex,age,ill\n{rows}")
+        return [line for line in run(tmp_path).output.splitlines() if "exactly three digits" in line]
+
+    (line,) = told("3.140", "980", "1.234.567", "1.250,5", "12.000")
+    assert "outcome cost: 2 (40.0%) with a dot before exactly three digits, read as in 3.140 = 3.14." in line
+    assert 'declare decimal = "," and thousands = "."' in line
+    assert told("3.140 pg/ml", "980", outcome=replace(COST, strip=["pg/ml"]))
+    for cells in (("3.140", "2.5"), ("3.140", "0.125"), ("3140", "980"), ("3.1400",)):
+        assert not told(*cells), cells
+    assert not told("3.140", outcome=replace(COST, decimal=",", thousands="."))
+
+
+def test_check_lists_no_rare_outcome_as_a_code(tmp_path: Path) -> None:
+    days = [*[90] * 150, *[89] * 30, *[88] * 20, *(45, 24, 34) * 2, *(71, 60, 52, 40, 29, 18, 11, 5)]
+    lines = [f"{('placebo', 'drug')[at % 2]},{day},female,{30 + at % 40},yes" for at, day in enumerate(days)]
+    write(tmp_path, text="\n".join(["arm,cost,sex,age,ill", *lines]))
+    assert "far from all others" not in run(tmp_path).output
+    write(tmp_path, text="\n".join(["arm,cost,sex,age,ill", *lines, *["drug,-1,male,,no", "drug,998,male,999,no"] * 2]))
+    output = run(tmp_path).output
+    assert "outcome cost: far from all others: -1 2 times, 998 2 times (" in output
+    assert "covariate age: far from all others: 999 2 times (" in output
+
+
+def test_check_shows_the_arms_as_undeclared_ones_count(tmp_path: Path) -> None:
+    write(tmp_path)
+    line = "treatment arm: with missing and undeclared arms as placebo: placebo 3 (60.0%), drug 2 (40.0%)"
+    assert f"{MARK} {line}" in run(tmp_path).output
+    write(tmp_path, replace(SCHEMA, treatment=dpc.Treatment("arm", arms=("placebo", "drug"))))
+    assert "with missing and undeclared arms" not in run(tmp_path).output
+
+
+@pytest.mark.parametrize(
+    ("days", "count"),
+    [(["03.02.2021", "11.01.2021"], 2), (["2021-3-5", "2021-11-05"], 1), (["2021-03-05 10:00", "7"], 0)],
+)
+def test_check_finds_dates_that_are_not_sorted_as_text(tmp_path: Path, days: list[str], count: int) -> None:
+    for date_format in (None, "%d.%m.%Y"):
+        unit = dpc.Unit("who", by="day", date_format=date_format)
+        schema = dpc.Schema(dpc.Treatment("arm", arms=("placebo", "drug")), COST, unit=unit)
+        write(tmp_path, schema, "arm,cost,who,day\n" + "".join(f"drug,1,a,{day}\n" for day in days))
+        told = f"unit who: {count} ({count / 2:.1%}) of day are dates that are not sorted as text"
+        assert (told in run(tmp_path).output) == (count > 0 and date_format is None)

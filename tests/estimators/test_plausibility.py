@@ -8,9 +8,11 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.effect import Estimator
+from dpcausal.estimators.outcome_regression import unread_covariates
 from dpcausal.estimators.plausibility import Measured, Signs, warned, warned_of_width
 from dpcausal.interval import NoiseTerm
 from dpcausal.release import Receipt
+from dpcausal.scale import Scale
 
 OUTCOME = dpc.Real("score", 0, 100)
 SCHEMA = dpc.Schema(
@@ -217,3 +219,35 @@ def test_no_interval_names_spelling_before_epsilon() -> None:
     runs = (released(cells(n, sex=["F"] * n), dpc.RegressionAdjustment(covariates=["age", "sex"])) for _ in range(20))
     found = next(effect for effect in runs if effect.no_interval)  # most are
     assert found.no_interval.index("spelled in the table as declared") < found.no_interval.index("more epsilon")
+
+
+@pytest.mark.parametrize(
+    ("column", "sd", "noise_sd", "expected"),
+    [
+        (dpc.Real("creatinine", 0, 15, missing=1.1), 0.0, 0.01, False),  # noise could hide how a narrow one varies
+        (dpc.Real("creatinine", 0, 15, missing=1.1), 0.0, 1e-5, True),
+        (dpc.Real("creatinine", 0, 15, missing=1.1), 0.5, 1e-5, False),
+        (dpc.Real("creatinine", 0, 15), 0.0, 0.01, True),  # every value is exactly in the middle
+        (dpc.Real("creatinine", 0, 15, missing=1.1, scale=Scale([(0.2, -1), (1.1, 0), (4, 1)])), 0.0, 0.01, True),
+        (dpc.Real("creatinine", 0, 15, missing=1.1, scale=Scale([(0.2, -1), (1.1, 0), (4, 1)])), 0.5, 0.01, False),
+    ],
+)
+def test_narrow_covariate_is_not_taken_for_an_unread_one(
+    column: dpc.Real, sd: float, noise_sd: float, *, expected: bool
+) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Binary("died"), covariates=[column])
+    half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
+    values = column.missing_value + sd * np.array([-1.0, 1.0])
+    scores = [column.scale.score_at(value) if column.scale else (value - middle) / half for value in values]
+    means = {"creatinine": np.mean(scores), "deficit of creatinine": 1 - np.mean(np.square(scores))}
+
+    def mean(name: str) -> Measured:
+        return Measured(float(means[name]), noise_sd)
+
+    assert unread_covariates(["creatinine"], schema, mean) == (("creatinine",) if expected else ())
+
+
+def test_effect_names_covariates_that_may_not_have_been_read() -> None:
+    found = warned(effect(), SCHEMA, Signs(unread=("sex",)))
+    assert found.unadjusted == ("sex",)
+    assert "The effect is then not adjusted for sex" in found.warnings[0]

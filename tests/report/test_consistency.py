@@ -4,13 +4,17 @@ import dataclasses
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from dpcausal.effect import Estimator
 from dpcausal.errors import StudyError
+from dpcausal.estimators import average
 from dpcausal.report import Picture, Report
 from dpcausal.site_share import SiteShare
+from dpcausal.testing import synthetic_table
 from tests.report.conftest import Made, part
 
 DAY = date(2026, 1, 31)
@@ -137,3 +141,54 @@ def test_estimator_is_described_without_its_defaults(made: Made, study: dpc.Stud
     ):
         report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), date=DAY)
         assert dict(part(report, "inputs").items)["estimator"] == text
+
+
+COSTS = dpc.Schema(
+    treatment=dpc.Treatment("arm", arms=("usual", "drug", "other"), compare="drug"),
+    outcome=dpc.Real("cost", 0, 200_000),
+    covariates=[dpc.Category("ward", ["a", "b", "c"]), dpc.Binary("ill"), dpc.Real("age", 18, 100)],
+    entry="ward",
+)
+COMPLETE = dataclasses.replace(
+    COSTS,
+    treatment=dpc.Treatment("arm", arms=("usual", "drug"), undeclared="usual"),
+    outcome=dpc.Real("cost", 0, 200_000, missing=0),
+    covariates=COSTS.covariates[:2],
+)
+REGISTERED = [
+    *((average.estimator_for(name, COMPLETE), COMPLETE) for name in ("exact_matching", "propensity_matching")),
+    *(
+        (average.estimator_for(name, COSTS), COSTS)
+        for name in average.ESTIMATORS
+        if name not in {"exact_matching", "propensity_matching"}
+    ),
+    (dpc.Winsorised(dpc.RegressionAdjustment(covariates=["age", "ward"])), COSTS),
+    (dpc.Winsorised(dpc.Stratification(by=["ward", "age"])), COSTS),
+    (dpc.Winsorised(dpc.ArmContrasts()), COSTS),
+]
+
+
+@pytest.mark.parametrize(("estimator", "schema"), REGISTERED, ids=lambda each: type(each).__name__)
+def test_every_effect_of_a_study_makes_a_report(estimator: Estimator, schema: dpc.Schema) -> None:
+    random = np.random.default_rng(0)
+    columns = synthetic_table(schema, 1_000)
+    costs = pa.array(np.exp(random.normal(6, 0.7, 1_000)))
+    table = columns.set_column(columns.column_names.index("cost"), "cost", costs)
+    study = dpc.Study(name="costs", question="?", schema=schema, estimator=estimator, epsilon=4.0)
+    vault = other_vault(table, schema)
+    result = study.prepare(vault).run()
+    assert result.effect is not None
+    effect = dpc.Effect.from_json(result.effect.to_json())
+    if isinstance(estimator, dpc.Winsorised):
+        assert not any("within 0 and 200,000" in each for each in effect.assumptions)
+    report = Report.of(effect, study, vault.ledger, date=DAY)
+    assert dict(part(report, "inputs").items)["estimator"].startswith(type(estimator).__name__)
+    assert report.to_registry()
+
+
+def test_winsorised_effect_of_other_arms_is_refused() -> None:
+    study = dpc.Study(name="a", question="?", schema=COMPLETE, estimator=dpc.Winsorised(), epsilon=1.0)
+    outside = dpc.Treatment("arm", arms=("usual", "drug"))
+    other = dataclasses.replace(study, schema=dataclasses.replace(COMPLETE, treatment=outside))
+    with pytest.raises(StudyError, match="which assumes: a missing or undeclared arm"):
+        Report.of(other.rehearsed(1_000), study, date=DAY)

@@ -540,3 +540,17 @@ def test_effect_without_data_version_is_read(made: Made) -> None:
     for receipt in document["receipts"]:
         del receipt["on"], receipt["as_of"]
     assert dpc.Effect.from_json(json.dumps(document)) == made()
+
+
+def test_report_does_not_claim_an_adjustment_that_a_warning_doubts(made: Made, study: dpc.Study) -> None:
+    sure, unsure = (Report.of(made(unadjusted=names), study, date=DAY) for names in ((), ("race",)))
+    assert ", adjusted (95 %" in sure.verdict.text
+    assert "adjusted (95 %" not in unsure.verdict.text
+    assert "perhaps not adjusted for race" in unsure.verdict.text
+    assert "adjusted for race." in part(sure, "methods").paragraphs[0]
+    assert (
+        "The analysis adjusted for nothing. It may not have adjusted for race." in part(unsure, "methods").paragraphs[0]
+    )
+    design = dict(part(unsure, "summary").items)["Design"]
+    assert "adjusted for nothing" in design
+    assert "Perhaps not adjusted for: race." in design

@@ -100,7 +100,8 @@ def hidden_numbers(hidden: Sequence[str], features: Sequence[str]) -> str:
     """Refuse where noise hides how some features vary; they are given by their names."""
     if not hidden:
         return ""
-    return f"privacy noise hides how {', '.join(hidden)} varies; declare tighter bounds, or {_remedy(features)}"
+    remedy = _remedy(hidden, several=len(features) > 1)
+    return f"privacy noise hides how {', '.join(hidden)} varies; declare tighter bounds, or {remedy}"
 
 
 def whole_range(half_width: float, bounds: tuple[float, float], covariates: Sequence[str]) -> str:
@@ -113,16 +114,23 @@ def whole_range(half_width: float, bounds: tuple[float, float], covariates: Sequ
     """
     if half_width < bounds[1] - bounds[0]:
         return ""
-    return f"privacy noise makes it as wide as the range of possible effects; {_remedy(covariates)}"
+    remedy = _remedy(covariates, several=len(covariates) > 1)
+    return f"privacy noise makes it as wide as the range of possible effects; {remedy}"
 
 
 def _noise_in_models(covariates: Sequence[str]) -> str:
-    return f"noise in the models may leave residual confounding larger than the standard error; {_remedy(covariates)}"
+    remedy = _remedy(covariates, several=len(covariates) > 1)
+    return f"noise in the models may leave residual confounding larger than the standard error; {remedy}"
 
 
-def _remedy(covariates: Sequence[str]) -> str:
-    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it."""
-    fewer = "fewer covariates, " if len(covariates) > 1 else ""
+def _remedy(covariates: Sequence[str], *, several: bool) -> str:
+    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it.
+
+    Args:
+        covariates: The covariates, or features, to look at.
+        several: Whether the model has more than one.
+    """
+    fewer = "fewer covariates, " if several else ""
     return (
         f"first check that values of {', '.join(covariates)} are spelled in the table as declared (dpcausal check), "
         f"because all others count as one value; then use {fewer}more epsilon or more units"

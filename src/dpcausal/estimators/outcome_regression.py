@@ -22,6 +22,10 @@ from dpcausal.source import Source
 _HIDDEN_SHARE = 0.05
 """A covariate counts as constant only where noise could hide no larger a share of its largest variance."""
 
+_NARROWEST = 0.02
+"""The smallest standard deviation of a covariate between declared bounds, in half ranges, that is not to be taken for
+none. Where `missing` is declared, it is a usual value, and the mean of a narrow covariate may be there."""
+
 _EXPLAINED_SD = 0.5
 """The share of the outcome's standard deviation that covariates are taken to explain, where attenuation hides it. They
 rarely explain more: half of the standard deviation is a quarter of the variance, as a rehearsal expects it."""
@@ -278,8 +282,11 @@ def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[
         if isinstance(column, Real):
             missing = missing_ticks(column) / GRID
             lacking = mean(f"deficit of {column.name}")
+            usual = column.missing is not None and column.scale is None
             all_there = (
-                mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.resolves(_HIDDEN_SHARE)
+                mean(column.name).is_at(missing)
+                and lacking.is_at(1 - missing**2)
+                and lacking.resolves(_NARROWEST**2 if usual else _HIDDEN_SHARE)
             )
         else:
             places = range(1, len(column.values))

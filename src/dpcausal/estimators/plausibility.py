@@ -84,9 +84,13 @@ def compared_in(release: Release) -> Measured | None:
 
 
 def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
-    """Return the effect with a warning for each sign of a problem. A rehearsal has none."""
+    """Return the effect with a warning for each sign of a problem. A rehearsal has none.
+
+    Covariates that may not have been read join those that the effect may not be adjusted for.
+    """
     if effect.rehearsed:
         return effect
+    effect = replace(effect, unadjusted=tuple(dict.fromkeys((*effect.unadjusted, *signs.unread))))
     found = (
         *_of_outcomes(effect, schema, signs),
         *_of_bounds(schema, signs),

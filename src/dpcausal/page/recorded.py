@@ -216,6 +216,13 @@ NOTES = (
         "covariates, where used, explain a quarter of the outcome's variance; numeric ones have a standard "
         "deviation of {sd} half ranges; confounding shifts the difference by {shift} standard deviations"
     ),
+    message(
+        "covariates, where used, explain a quarter of the outcome's variance; numeric ones have a standard "
+        "deviation of {sd} half ranges, those on a scale one of {scaled}; confounding shifts the difference by "
+        "{shift} standard deviations"
+    ),
+    message("too noisy to find where values are: {covariates} between declared bounds"),
+    message("answers are added up over sites, so {covariates} enter models between their declared bounds"),
     message("first stage: F = {f}"),
     message("matches were found for {share} of units"),
     message("noise may hide all units of {arms}"),

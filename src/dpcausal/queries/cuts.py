@@ -14,6 +14,11 @@ from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
+_HINT = (
+    'write for instance by=["race", Cut("age", [25, 35, 45])], in a study file '
+    'by = ["race", { name = "age", edges = [25, 35, 45] }].'
+)
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -33,7 +38,7 @@ class Cut:
             raise QueryError(
                 expected=f"a list of numbers as edges of {self.name!r}",
                 got=repr(self.edges),
-                hint='write for instance Cut("age", [25, 35, 45]).',
+                hint=_HINT,
             )
         object.__setattr__(self, "edges", tuple(map(float, self.edges)))
 
@@ -61,7 +66,7 @@ class Cut:
         raise QueryError(
             expected=f"{self.name!r} to be a listed covariate, or a real one with rising edges within its bounds",
             got=f"{column or 'no such covariate'} with edges {list(self.edges)}",
-            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+            hint=_HINT,
         )
 
     def bin_names(self, schema: Schema) -> tuple[str, ...]:
@@ -87,7 +92,7 @@ def cuts_of(by: Sequence[str | Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
         raise QueryError(
             expected="one or more different covariates",
             got=f"{[cut.name for cut in made]}",
-            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+            hint=_HINT,
         )
     return made
 

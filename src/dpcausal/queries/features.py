@@ -1,10 +1,10 @@
 """Features that covariates become, and propensity scores that are linear in them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeGuard
 
-from dpcausal.columns import Binary, Column
+from dpcausal.columns import Binary, Column, indicator_of
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
@@ -85,7 +85,7 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
     known = {column.name: column for column in schema.covariates}
     texts = all(isinstance(name, str) for name in covariates)
     if not (covariates and texts and len(set(covariates)) == len(covariates) and set(covariates) <= set(known)):
-        near = next((did_you_mean(name, known) for name in covariates if name not in known), "") if texts else ""
+        near = next((_hint(name, known) for name in covariates if name not in known), "") if texts else ""
         raise QueryError(
             expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
             got=f"{list(covariates)}",
@@ -93,6 +93,14 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
             'list or in a text such as "age + sex"; treatment and outcome are in the schema.',
         )
     return tuple(known[name] for name in covariates)
+
+
+def _hint(name: str, known: Mapping[str, Column]) -> str:
+    """Return which covariate an unknown name may mean, or what declares it."""
+    for column in known.values():
+        if isinstance(column, Real) and indicator_of(column).name == name:
+            return f"declare {column.name!r} with indicator=True, in a study file indicator = true. Else "
+    return did_you_mean(name, known)
 
 
 def with_indicators(schema: Schema, names: Collection[str]) -> Schema:

@@ -71,13 +71,26 @@ def check_study(effect: Effect, study: Study) -> None:
                 got=f"one with {value!r}",
                 hint="pass the study that asked for this effect, or no study.",
             )
-    for handling in schema.data_handling:
+    for handling in _handling(study, effect.n):
         if handling not in effect.assumptions:
             raise StudyError(
                 expected=f"an effect of this study, which assumes: {handling}",
                 got="one that does not",
                 hint="the study's bounds, its values or its version of dpcausal differ from the effect's.",
             )
+
+
+def _handling(study: Study, n: int) -> tuple[str, ...]:
+    """Return how the treatment and the outcome were read, in words, as far as every effect of a study says so.
+
+    Estimators of many arms have words of their own for the arms. Bounds of winsorised outcomes depend on the answers.
+    """
+    schema, said = study.schema, set(study.rehearsed(max(n, 2)).assumptions)
+    if study.method == "winsorised":
+        low, high = schema.outcome_bounds
+        for bounds in ((low, (low + high) / 2), ((low + high) / 2, high)):
+            said &= set(schema.narrowed(*bounds).data_handling)
+    return tuple(each for each in schema.data_handling if each in said)
 
 
 def check_ledger(effect: Effect, receipts: int, ledger: LedgerSummary) -> None:

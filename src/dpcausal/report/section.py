@@ -152,6 +152,12 @@ class ReportInputs:
         return balance_after(self.diagnoses, self.effect, self.study)
 
     @property
+    def adjusted(self) -> str:
+        """The covariates that the effect is surely adjusted for, as part of a sentence."""
+        names = self.study.adjusts_for if self.study else ()
+        return ", ".join(name for name in names if name not in self.effect.unadjusted) or self.say("nothing")
+
+    @property
     def asymmetric(self) -> bool:
         """Whether the interval is not the estimate ± a half-width: that of a ratio."""
         return self.effect.ratio

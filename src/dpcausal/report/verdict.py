@@ -121,10 +121,13 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
             why=say.recorded(effect.no_interval).partition(";")[0],  # what to do about it follows, in the appendix
         )
         return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
-    words = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}
+    words, unsure = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}, effect.unadjusted
     doubts = [say("not adjusted for {covariates}", covariates=", ".join(unused))] if unused else []
+    doubts += [say("perhaps not adjusted for {covariates}", covariates=", ".join(unsure))] if unsure else []
     doubts += [say(BALANCE[balance])] if balance != "seen" else []
-    if identification == "adjusted" and doubts:
+    if identification == "adjusted" and unsure:
+        found = say("{finding} (95 % confidence interval {limits}; {doubts})", doubts="; ".join(doubts), **words)
+    elif identification == "adjusted" and doubts:
         found = say(
             "{finding}, adjusted (95 % confidence interval {limits}; {doubts})", doubts="; ".join(doubts), **words
         )

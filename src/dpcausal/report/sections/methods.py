@@ -12,8 +12,10 @@ def methods(report: ReportInputs) -> Section:
     say, effect, study = report.say, report.effect, report.study
     texts = [_estimate(report)]
     if study is not None and study.design == "observational":
-        adjusted = ", ".join(study.adjusts_for) or say("nothing")
-        texts.append(say("The analysis adjusted for {covariates}.", covariates=adjusted))
+        texts.append(say("The analysis adjusted for {covariates}.", covariates=report.adjusted))
+        if study.adjusts_for and effect.unadjusted:
+            unsure = ", ".join(effect.unadjusted)
+            texts.append(say("It may not have adjusted for {covariates}.", covariates=unsure))
         if study.adjusts_for and study.unused_covariates:
             unused = ", ".join(study.unused_covariates)
             texts.append(say("Covariates that were declared and not used: {covariates}.", covariates=unused))

@@ -98,7 +98,8 @@ def _compared(report: ReportInputs) -> Iterator[Item]:
             treated_mean=scale.level(effect.treated_mean),
             control_mean=scale.level(effect.control_mean),
         )
-        text += say(" Both are adjusted.") if report.study and report.study.adjusts_for else ""
+        adjusted = report.study and report.study.adjusts_for and not effect.unadjusted
+        text += say(" Both are adjusted.") if adjusted else ""
     yield say("Comparison"), text
 
 
@@ -134,13 +135,12 @@ def _design(report: ReportInputs) -> Iterator[Item]:
             say("Observational study. The estimate is causal only if the assumptions of its design hold."),
         )
     else:
-        adjusted = ", ".join(study.adjusts_for)
         yield (
             say("Design"),
             say(
                 "Observational study, adjusted for {covariates}. The estimate is causal only if no other confounder of "
                 "treatment and outcome is missing.",
-                covariates=adjusted,
+                covariates=report.adjusted,
             )
             + _doubts(report, study),
         )
@@ -152,6 +152,9 @@ def _doubts(report: ReportInputs, study: Study) -> str:
     if study.unused_covariates:
         unused = ", ".join(study.unused_covariates)
         texts.append(say(" Declared, but not adjusted for: {covariates}.", covariates=unused))
+    if report.effect.unadjusted:
+        unsure = ", ".join(report.effect.unadjusted)
+        texts.append(say(" Perhaps not adjusted for: {covariates}.", covariates=unsure))
     if report.balance != "seen":
         texts.append(f" {capitalised(say(BALANCE[report.balance]))}.")
     if report.effect.left_in:

@@ -4,6 +4,7 @@ This is for the custodian of the table, on the machine where it is stored. It to
 it shows may be released. Only the command `dpcausal check` reaches it.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -26,12 +27,18 @@ _SIGNS = ((".", ","), (",", "."), (".", " "), (",", " "))
 
 _LONGEST = 40
 
-_FAR, _APART = 10.0, 0.5
-"""Numbers are far from others beyond so many distances between the quartiles; a usual code is apart beyond so much of
-one from the next number."""
+_FAR, _ALONE, _APART = 10.0, 0.5, 0.5
+"""Numbers are far from all others where nothing is next to them for so many distances between the quartiles, and for so
+much of the way to the nearer quartile; a usual code is apart by more than so much of the distance between quartiles."""
 
-_CODES = tuple(sign * int(digit * length) for sign in (-1, 1) for digit in "789" for length in (1, 2, 3, 4, 5))
-"""Numbers that usually mean missing, or the reason for it: -9, 99, 888, 9999."""
+_CODES = (-1, *(sign * int(digit * length) for sign in (-1, 1) for digit in "789" for length in (1, 2, 3, 4, 5)))
+"""Numbers that usually mean missing, or the reason for it: -1, -9, 99, 888, 9999."""
+
+_GROUPED = r"[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]*)?"
+"""A number with dots that may be between thousands. Groups do not begin with 0: 0.125 has decimals."""
+
+_UNSORTED = r"^[0-9]{1,2}[./ -][0-9]{1,2}[./ -][0-9]{2,4}|^[0-9]{4}[./-](?:[0-9][./-]|[0-9]{2}[./-][0-9](?:[^0-9]|$))"
+"""A date in text that letters do not sort: not year first, or without the zeros before its month and day."""
 
 _FEWEST = 0.02
 """A column with fewer different values than this, as a share of the records, names no persons."""
@@ -109,6 +116,8 @@ def _column(
     else:
         listed = (f"{value} {_share(count, size)}" for value, count in zip(column.values, others, strict=True))
         yield f"{name}: {', '.join(listed)}"
+        if isinstance(column, Treatment) and column.undeclared is not None:
+            yield f"{name}: {_split(column, others, size)}"
     if strange:
         text = DUCKDB.text("source")
         often = f"SELECT {text}, COUNT(*) FROM {cells} WHERE {unread} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_SHOWN}"  # noqa: S608
@@ -117,8 +126,19 @@ def _column(
     if isinstance(column, Real) and not column.since and family == "text":
         if column.reads_either_comma:
             yield from _commas(name, column, engine, size)
+            yield from _dots(name, column, engine, size)
         if strange:
             yield from _other_readings(name, column, engine)
+
+
+def _split(treatment: Treatment, counts: list[int], size: int) -> str:
+    """Return how many records each arm has where missing and undeclared ones count as one of the arms."""
+    others = size - sum(counts)
+    listed = (
+        f"{arm} {_share(count + (others if arm == treatment.undeclared else 0), size)}"
+        for arm, count in zip(treatment.values, counts, strict=True)
+    )
+    return f"with missing and undeclared arms as {treatment.undeclared}: {', '.join(listed)}"
 
 
 def _far_values(name: str, column: Real, cells: str, engine: DuckDBEngine) -> Iterator[str]:
@@ -127,27 +147,41 @@ def _far_values(name: str, column: Real, cells: str, engine: DuckDBEngine) -> It
     ((first, third),) = engine.look(f"SELECT quantile_disc(value, 0.25), quantile_disc(value, 0.75) FROM {numbers}")  # noqa: S608
     if first is None:
         return
-    low, high = first - _FAR * (third - first), third + _FAR * (third - first)
-    beyond = f"value < {literal(float(low))} OR value > {literal(float(high))}"
-    repeated = f"SELECT value, COUNT(*) FROM {numbers} WHERE {beyond} GROUP BY 1 HAVING COUNT(*) > 1"  # noqa: S608
-    found = engine.look(f"{repeated} ORDER BY 2 DESC, 1 LIMIT {_SHOWN}") if third > first else []
-    found = list(dict.fromkeys([*found, *_codes_at_the_ends(numbers, float(third - first), engine)]))
+    found = dict.fromkeys(each for end in _ends(numbers, engine) for each in _apart(end, float(first), float(third)))
     if found:
         listed = ", ".join(f"{value:,g} {count:,} times" for value, count in found)
         quartiles = f"half of the others are within {first:,g} and {third:,g}"
         yield f"{name}: far from all others: {listed} ({quartiles}). Declare codes for missing in missing_codes"
 
 
-def _codes_at_the_ends(numbers: str, quartiles: float, engine: DuckDBEngine) -> Iterator[tuple[float, int]]:
-    """Yield the smallest and the largest number where it is repeated, a usual code, and apart from the next number."""
+def _ends(numbers: str, engine: DuckDBEngine) -> Iterator[list[tuple[float, int]]]:
+    """Yield the smallest and the largest numbers, each with how often it stands there, from the end inwards."""
     for order in ("ASC", "DESC"):
-        ends = f"SELECT value, COUNT(*) FROM {numbers} GROUP BY 1 ORDER BY 1 {order} LIMIT 3"  # noqa: S608
-        if len(found := engine.look(ends)) < 3:
-            continue
-        (value, count), (second, _), (third, _) = found
-        apart = max(_APART * quartiles, 2 * abs(third - second))
-        if count > 1 and value in _CODES and abs(value - second) > apart:
-            yield value, count
+        ends = f"SELECT value, COUNT(*) FROM {numbers} GROUP BY 1 ORDER BY 1 {order} LIMIT {_SHOWN + 1}"  # noqa: S608
+        yield engine.look(ends)
+
+
+def _apart(end: list[tuple[float, int]], first: float, third: float) -> Iterator[tuple[float, int]]:
+    """Yield the repeated numbers at one end that stand apart from all others.
+
+    Args:
+        end: The numbers from the end inwards, each with how often it is there.
+        first: The first quartile.
+        third: The third quartile.
+    """
+    gaps = [abs(outer - inner) for (outer, _), (inner, _) in itertools.pairwise(end)]
+    rising = len(end) > 1 and end[0][0] < end[1][0]
+    ways = [first - value if rising else value - third for value, _ in end[:-1]]
+    far = (
+        place
+        for place, (gap, way) in enumerate(zip(gaps, ways, strict=True), start=1)
+        if third > first and min(gap, way) > _FAR * (third - first) and gap > _ALONE * way
+    )
+    yield from (each for each in end[: max(far, default=0)] if each[1] > 1)
+    if len(gaps) > 1 and end[0][0] in _CODES and end[0][1] > 1:
+        (value, _), (following, _) = end[:2]
+        if gaps[0] > max(_APART * (third - first), 2 * gaps[1]) or value < 0 <= following:
+            yield end[0]
 
 
 def _commas(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
@@ -163,6 +197,26 @@ def _commas(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterato
         yield f"{name}: {_share(grouped, size)} with a comma between thousands, read as in 1,234 = 1234"
     if decimal:
         yield f"{name}: {_share(decimal, size)} with a comma before decimals, read as in 1,5 = 1.5"
+
+
+def _dots(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    """Yield how many cells have a dot that may be between thousands; nothing where any dot is before decimals."""
+    cell, read = reading(column, "text")
+    bare = r"^[^0-9.,]*{}[^0-9.,]*$"
+    grouped, alone = (
+        f"regexp_matches(cell, {DUCKDB.pattern(bare.format(each))})"
+        for each in (_GROUPED, _GROUPED.partition("(?:,")[0].replace("+", ""))
+    )
+    cells = f"(SELECT cell, {read} AS value FROM (SELECT {cell} AS cell FROM {SOURCE}))"  # noqa: S608
+    dotted = f"{_known(column)} AND contains(cell, {DUCKDB.quoted('.')})"
+    counted = ", ".join(f"COUNT(*) FILTER (WHERE {dotted} AND {each})" for each in (alone, f"NOT {grouped}"))
+    ((thousands, decimals),) = engine.look(f"SELECT {counted} FROM {cells}")  # noqa: S608
+    if thousands and not decimals:
+        signs = 'decimal = "," and thousands = "."'
+        yield (
+            f"{name}: {_share(thousands, size)} with a dot before exactly three digits, read as in 3.140 = 3.14. "
+            f"If it is between thousands, declare {signs}"
+        )
 
 
 def _other_readings(name: str, column: Real, engine: DuckDBEngine) -> Iterator[str]:
@@ -221,6 +275,20 @@ def _units(schema: Schema, engine: DuckDBEngine, size: int) -> Iterator[str]:
         f"unit {schema.unit.name}: {units:,} units in {size:,} records; {several:,} units have several, at most "
         f"{most or 0:,}; {_share(nobody or 0, size)} of the records name nobody, and count as one unit"
     )
+    yield from _order(schema.unit, engine, size)
+
+
+def _order(unit: Unit, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    """Yield how many texts that order a unit's records are dates which letters do not sort; nothing where none is."""
+    if unit.formats or engine.families[unit.by] != "text":
+        return
+    dates = f"regexp_matches({DUCKDB.folded(DUCKDB.column(unit.by))}, {DUCKDB.pattern(_UNSORTED)})"
+    ((count,),) = engine.look(f"SELECT COUNT(*) FILTER (WHERE {dates}) FROM {SOURCE}")  # noqa: S608 (quoted)
+    if count:
+        yield (
+            f"unit {unit.name}: {_share(count, size)} of {unit.by} are dates that are not sorted as text. Say how they "
+            'are written, for instance date_format = "%d.%m.%Y"'
+        )
 
 
 def _repeated(place: str, schema: Schema, size: int) -> Iterator[str]:
