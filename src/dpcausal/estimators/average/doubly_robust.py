@@ -93,7 +93,7 @@ class DoublyRobust(BaseEstimator):
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
         logistic regression has no delta, nor has a query that needs less noise without one.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query for a tenth of epsilon, which later estimators use again.
+        counts of all numbers' values: one more query, for at most a tenth of epsilon, which later estimators use again.
 
     The interval allows for models that are linear in a number itself or in its normal score: the scale is halfway
     between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models

@@ -50,7 +50,7 @@ class RegressionAdjustment(BaseEstimator):
         grows with the number of features, with delta 0 with its square: beyond four features allow a small delta. Where
         delta 0 needs less noise, delta is not used.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query for a tenth of epsilon, which later estimators use again.
+        counts of all numbers' values: one more query, for at most a tenth of epsilon, which later estimators use again.
 
     The regressions know the size of the noise in their moments. Where noise hides what a covariate explains, the
     confounding that may be left in is part of the standard error, as privacy noise. It follows from a prior: covariates
