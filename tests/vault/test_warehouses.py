@@ -105,8 +105,7 @@ def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> 
 
     theirs.streamed._passes = counted
     with without_draws():
-        for kind in QUERIES.values():
-            query = kind.examples(SCHEMA)[-1]
+        for query in (each for kind in QUERIES.values() for each in kind.examples(SCHEMA)[-1:]):
             if isinstance(query, InfluenceEffects):  # trains networks
                 continue
             streams.clear()
