@@ -13,6 +13,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
+from dpcausal.effect import Estimator
 from dpcausal.estimators import scale_fit, score_noise
 from dpcausal.source import SummedSource
 from dpcausal.vault.engines.duckdb import connect
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("statistics")
 Shape = Literal["value", "logarithm"]
 
 NAMES = ["age", "creatinine"]
-ESTIMATORS = {
+ESTIMATORS: dict[str, Estimator] = {
     "regression": dpc.RegressionAdjustment(NAMES),
     "weighting, ATE": dpc.InverseWeighting(NAMES),
     "weighting, ATO": dpc.InverseWeighting(NAMES, "ATO"),

@@ -118,15 +118,20 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
 
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left."""
-    for part in _SHARES:
-        share, rest = guarantee.split(part)
-        new = narrower(query, source, share, query.own_names[0])
-        if share.delta > 0 and new.delta == 0:
-            rest = guarantee.split(part, pure_first=True)[1]
-        if _noise_sd(query, source.schema, new) <= _PRECISE * source.n:
-            break
+    limit = _PRECISE * source.n
+    tried = [_shared(source, query, guarantee, share) for share in _SHARES]
+    new, rest = next((each for each in tried if _noise_sd(query, source.schema, each[0]) <= limit), tried[-1])
     chosen = stored_or_new(source, query, new, _ENOUGH)
     return source.release(query, chosen), rest if chosen == new else guarantee
+
+
+def _shared(source: Source, query: CovariateCounts, guarantee: Guarantee, share: float) -> tuple[Guarantee, Guarantee]:
+    """Return the guarantee of new counts for a share of what may be spent, and what that leaves."""
+    first, rest = guarantee.split(share)
+    new = narrower(query, source, first, query.own_names[0])
+    if first.delta > 0 and new.delta == 0:
+        rest = guarantee.split(share, pure_first=True)[1]
+    return new, rest
 
 
 def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: float) -> Guarantee:
