@@ -42,6 +42,8 @@ def test_effect_may_leave_the_delta_of_its_study_unspent(vault: dpc.Vault, study
     assert effect.guarantee.delta == 0
     shown = Report.of(effect, generous, vault.ledger, date=DAY).effect
     assert shown == effect
+    part_of_it = dataclasses.replace(effect, guarantee=dpc.Guarantee(epsilon=1.0, delta=2e-7))
+    assert Report.of(part_of_it, generous, vault.ledger, date=DAY).effect == part_of_it
 
 
 def test_rehearsed_diagnosis_of_a_released_effect_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:

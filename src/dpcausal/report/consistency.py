@@ -62,7 +62,7 @@ def check_study(effect: Effect, study: Study) -> None:
         ("arms", (schema.treatment.labels_or_values,), effect.arms),
         ("outcome", (schema.outcome.name,), effect.outcome),
         ("epsilon", epsilons, guarantee.epsilon),
-        ("delta", (study.delta, 0.0) if study.delta else (0.0,), guarantee.delta),  # it may stay unspent
+        ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
         ("protects", (schema.protects,), guarantee.protects),
     ):
         if value not in planned:
