@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SCHEMA = standard_schema("outcome")
 GUARANTEE = Guarantee(epsilon=1.0, delta=1e-6, protects="outcome")
 
-QUERIES: tuple[Query, ...] = tuple(kind.examples(SCHEMA)[0] for kind in KINDS.values())
+QUERIES: tuple[Query, ...] = tuple(each for kind in KINDS.values() for each in kind.examples(SCHEMA)[:1])
 """Each query once."""
 
 _NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.5, 1e16, 54.0, 10.0, 18.0, 90.0)

@@ -105,7 +105,7 @@ def cases() -> list[Case]:
         (query, SCHEMA)
         for kind in QUERIES.values()
         if KERNELS[kind] is not True
-        for query in dict.fromkeys((kind.examples(SCHEMA)[0], kind.examples(SCHEMA)[-1]))
+        for query in dict.fromkeys((*kind.examples(SCHEMA)[:1], *kind.examples(SCHEMA)[-1:]))
     ]
     several = (MetricMoments, LookMoments)
     return [*two, *((query, THREE_ARMS) for kind in several for query in kind.examples(THREE_ARMS))]

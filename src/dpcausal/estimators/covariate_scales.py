@@ -17,9 +17,10 @@ from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
 from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
-from dpcausal.source import Source, answered, is_scalable, scaled
+from dpcausal.source import Source, answered, innermost, is_scalable, scaled
 
 _SHARES = (0.025, 0.05, 0.1)
 """The shares of an estimator's epsilon that may go to the counts, where they are not stored yet."""
@@ -29,6 +30,9 @@ _PRECISE = 1 / 80
 
 _ENOUGH = 2.0
 """Stored counts are used again where their noise is at most so many times that of new ones."""
+
+_FINDABLE = 0.05
+"""Where values spread over a third of the range, their scale is found in noise of at most this share of all units."""
 
 _LEAST_MISSING, _MISSING_SDS = 0.01, 3.0
 """Whether a value is missing enters models where the share is above the first and so many sds of its noise."""
@@ -83,7 +87,9 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     release, rest = None, guarantee
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
-        scales |= fits(release, [column for column in used if column.name in asked], source.n)
+        counted, inner = [column for column in used if column.name in asked], innermost(source)
+        expected = _expected(release, counted, inner) if isinstance(inner, Rehearsal) else None
+        scales |= fits(release, counted, source.n) if expected is None else expected
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
@@ -166,6 +172,20 @@ def fits(release: Release, columns: Sequence[Real], n: int) -> dict[str, FittedS
             transform=column.transform,
         )
     return found
+
+
+def _expected(release: Release, columns: Sequence[Real], rehearsal: Rehearsal) -> dict[str, FittedScale]:
+    """Return the scales that a rehearsal expects to be found: fitting each of its many answers would take long."""
+    found = math.sqrt(release.variance(release.names[0])) <= _FINDABLE * rehearsal.n
+    scales = {}
+    for column in columns:
+        half = (column.high - column.low) / 2
+        place = column.low + half * (1 + rehearsal.covariate_middle(column))
+        spread = half * rehearsal.covariate_spread(column)
+        scales[column.name] = FittedScale(
+            column.low, column.high, place, spread, 0.0, found=found, transform=column.transform
+        )
+    return scales
 
 
 @lru_cache(maxsize=512)
