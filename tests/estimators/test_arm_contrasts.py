@@ -155,7 +155,7 @@ def test_adjusted_contrasts_of_two_arms_have_the_sampling_error_of_a_regression_
         for estimator in (dpc.RegressionAdjustment(covariates=["x"]), dpc.ArmContrasts(covariates=["x"]))
     ]
     assert plans[1].sampling_sd == pytest.approx(plans[0].sampling_sd, rel=0.05)
-    assert plans[0].privacy_sd < plans[1].privacy_sd < 1.7 * plans[0].privacy_sd  # whose sums are for two arms alone
+    assert plans[0].privacy_sd < plans[1].privacy_sd < 1.9 * plans[0].privacy_sd  # whose sums are for two arms alone
 
 
 def test_adjusted_noise_is_the_same_for_three_and_for_ten_declared_arms() -> None:
