@@ -15,7 +15,8 @@ from benchmarks.ordinary.cells import TABLES
 from benchmarks.ordinary.reference import knowing, plain
 from benchmarks.ordinary.table import Draw, Table, Values
 from dpcausal.effect import Effect, Estimator
-from dpcausal.source import Source
+from dpcausal.queries import StratumContrasts
+from dpcausal.source import RecordingSource, Source
 
 EPSILON, DELTA = 1.0, 1e-6
 NO_REPORT = "no report"
@@ -89,7 +90,8 @@ def _one(key: str, table: Table, n: int, draw: Draw) -> Run:
             return {"error": "not ranked"}
         plan = _interval(_estimate(key, estimator, table, n, table.rehearsal(n))).get("half")
         vault = dpc.Vault(draw.table(), table.schema, ledger="sqlite://", budget=_BUDGET)
-        effect = _estimate(key, estimator, table, n, vault)
+        source = RecordingSource(vault)
+        effect = _estimate(key, estimator, table, n, source)
         kind = _verdict(effect, estimator, table, vault)
     except Exception as failed:  # noqa: BLE001 (a failure is a result too)
         return {"error": f"{type(failed).__name__}: {failed}"[:300]}
@@ -97,7 +99,7 @@ def _one(key: str, table: Table, n: int, draw: Draw) -> Run:
     return (
         {"estimator": type(estimator).__name__, "of": estimand, "estimate": _short(effect.estimate)}
         | _interval(effect)
-        | ({"shift": _short(_shift(estimator, effect, table, draw))} if estimand == "strata" else {})
+        | ({"shift": _short(_shift(source, effect, table, draw))} if estimand == "strata" else {})
         | {"plan": plan, "verdict": kind, "warnings": len(effect.warnings), "printed": effect.estimand}
     )
 
@@ -145,10 +147,11 @@ def estimand_of(printed: str) -> str:
     return printed
 
 
-def _shift(estimator: Any, effect: Effect, table: Table, draw: Draw) -> float:  # noqa: ANN401 (by its strata)
+def _shift(source: RecordingSource, effect: Effect, table: Table, draw: Draw) -> float:
     """Return by how much the effect in strata, each counting as it does for the estimator, exceeds the average one."""
     compared = ~np.isnan(draw.columns["y"])
-    codes = [_codes(cut, table, draw)[compared] for cut in getattr(estimator, "estimator", estimator).by]
+    (by,) = [release.query.by for release in source.releases if isinstance(release.query, StratumContrasts)]
+    codes = [_codes(cut, table, draw)[compared] for cut in by]
     _, stratum = np.unique(np.column_stack(codes), axis=0, return_inverse=True)
     treated = draw.columns["treated"][compared]
     t, c, effects = (np.bincount(stratum.ravel(), each) for each in (treated, 1 - treated, draw.effect[compared]))
@@ -160,9 +163,9 @@ def _shift(estimator: Any, effect: Effect, table: Table, draw: Draw) -> float:  
     return float((counts * effects / (t + c)).sum() / counts.sum() - draw.effect[compared].mean())
 
 
-def _codes(cut: str | dpc.Cut, table: Table, draw: Draw) -> Values:
+def _codes(cut: dpc.Cut, table: Table, draw: Draw) -> Values:
     """Return the bin or value of each unit, a missing cell counting as its column declares."""
-    name, edges = (cut, ()) if isinstance(cut, str) else (cut.name, cut.edges)
+    name, edges = cut.name, cut.edges
     if name.endswith(" is missing"):
         return np.isnan(draw.columns[name.removesuffix(" is missing")]).astype(float)
     column = next(each for each in table.schema.covariates if each.name == name)
