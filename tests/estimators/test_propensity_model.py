@@ -100,7 +100,7 @@ def test_rehearsal_prices_a_score_and_shows_no_coefficients() -> None:
     assert "coefficients" not in str(rehearsed)
     assert dpc.tidy(rehearsed)["estimate"].isna().all()
     larger = model().estimate(dpc.Rehearsal(SCHEMA, n=50_000), epsilon=1.0)
-    assert larger.noise_sd == pytest.approx(rehearsed.noise_sd / 10)
+    assert larger.noise_sd == pytest.approx(rehearsed.noise_sd / 10, rel=0.1)  # less of epsilon goes to scales
 
 
 def test_expected_noise_is_that_of_predictions() -> None:
@@ -130,8 +130,8 @@ def test_weighting_uses_a_released_score_again_without_paying_for_it() -> None:
         "weighted_arms",
         "missing_outcomes",
     ]
-    assert sum(receipt.epsilon for receipt in effect.receipts) == pytest.approx(2.0)
-    assert "released before, for epsilon 1.8, delta 0" in str(effect)
+    assert sum(receipt.epsilon for receipt in effect.receipts if not receipt.stored) == pytest.approx(2.0)
+    assert "released before, for epsilon 1.95, delta 0" in str(effect)
     low, high = effect.interval()
     assert low < 0.1 < high
     assert high - low < 0.1

@@ -31,7 +31,7 @@ _WANTED, _WORST = 0.0075, 0.04
 """The standard deviation of the noise in an arm's share that is precise enough, and one that would hide everything. The
 arm is taken to hold half of all units."""
 
-_FAR, _MATERIAL = 2.5, 0.02
+_FAR, _MATERIAL = 3.0, 0.02
 """Shares differ where they are so many standard errors apart, and at least so far."""
 
 
@@ -111,7 +111,7 @@ def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:
 
 def differing_shares(shares: JointEstimate) -> tuple[str, ...]:
     """Return a warning where outcomes are missing more often in one arm, beyond what chance and noise explain."""
-    control, treated = shares.values
+    control, treated = (max(share, 0.0) for share in shares.values)  # a share below 0 is noise
     apart = abs(treated - control)
     if apart < max(_MATERIAL, _FAR * shares.standard_error([-1.0, 1.0])):
         return ()
