@@ -212,7 +212,7 @@ def test_view_has_scales_indicators_and_the_score_0_of_a_missing_value() -> None
     view = schema.scaled({"creatinine": SKEWED, "age": Scale([(18, -1), (90, 1)])}, indicators=["creatinine"])
     names = ["creatinine", "creatinine is missing", "age", "sex"]
     assert [column.name for column in view.covariates] == names
-    handling = "a missing covariate counted as: creatinine 1 with an indicator, age 50, sex 0"
+    handling = "a covariate that is missing or not declared counted as: creatinine 1 with an indicator, age 50, sex 0"
     assert covariate_handling(view.covariates) == (handling,)
     assert schema.scaled({}) == schema
     other = view.scaled({"creatinine": Scale([(0, -1), (15, 1)])})
@@ -269,9 +269,9 @@ def test_views_of_wrappers_and_rehearsals_share_what_they_record() -> None:
 
 def test_diagnostics_of_a_view_are_by_score() -> None:
     schema = schema_of(CREATININE, dpc.Real("age", 18, 90))
-    view = Rehearsal(schema, n=100_000).scaled({"creatinine": SKEWED})
+    view = Rehearsal(schema, n=100_000).scaled({"creatinine": SKEWED, "age": Scale([(18, -1), (90, 1)])})
     table = dpc.Balance(["creatinine", "age"]).estimate(view, epsilon=5.0).table_one
-    assert [line.name for line in table.characteristics] == ["creatinine (score)", "age"]
+    assert [line.name for line in table.characteristics] == ["creatinine (score)", "age (score)"]
     spread = table.characteristics[0].sds[0]
     assert spread is not None
     assert spread.value == pytest.approx(1 / 2.6, abs=0.01)
@@ -279,7 +279,7 @@ def test_diagnostics_of_a_view_are_by_score() -> None:
     slopes = score.coefficients
     at: dict[str, list[float]] = {"creatinine": [0.1, 0.6, 2.5, math.nan], "age": [30, 50, 54, 90]}
     logits = [
-        slopes["intercept"] + slopes["creatinine"] * by_score + slopes["age"] * age
+        slopes["intercept"] + slopes["creatinine"] * by_score + slopes["age"] * (age - 54) / 36
         for by_score, age in zip((-1, -0.5, 0.375, 0), at["age"], strict=True)
     ]
     assert score.predict(at) == pytest.approx(1 / (1 + np.exp(-np.array(logits))), abs=1e-5)

@@ -107,7 +107,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
 
 
 def counted_numbers(schema: Schema) -> tuple[str, ...]:
-    """Return the numbers whose counts are asked for: those that declare no typical values.
+    """Return the numbers whose counts are asked for: those that have no scale and declare no typical values.
 
     The column of entry has no scale, and a number cannot have an indicator whose name is another column's.
     """
@@ -117,6 +117,7 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
         for column in schema.covariates
         if isinstance(column, Real)
         and column.typical is None
+        and column.scale is None
         and column.name != schema.entry
         and (column.indicator or indicator_of(column).name not in named)
     )
