@@ -31,7 +31,7 @@ def run(*words: object) -> Result:
 def test_command_prints_a_plan(study: Path) -> None:
     done = run(study, "--n", 5_000, "--outcome-sd", 1.5)
     assert done.exit_code == 0, done.output
-    for words in ("regression_moments: epsilon 1, delta 0", "95 % interval", "Estimators by expected error"):
+    for words in ("regression_moments: epsilon", "95 % interval", "Estimators by expected error"):
         assert words in done.output
 
 

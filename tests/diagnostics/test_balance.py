@@ -99,6 +99,7 @@ def test_weighting_makes_a_failing_balance_pass() -> None:
     assert (before.passes, before.verdict, after.passes) == (False, "fails", True)
     assert "of age" in before.found
     assert [receipt.query for receipt in after.receipts] == [
+        "covariate_counts",
         "objective_perturbed_logistic",
         "covariate_sums",
         "weighted_covariates",

@@ -32,7 +32,7 @@ def test_love_plot_names_hidden_covariates() -> None:
     marks = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
     assert [len(np.asarray(each)) for each in marks] == [4, 3]
     assert [text.get_text() for text in axes.texts] == ["after weighting: hidden by noise"]
-    assert "age 0.00 ± " in diagnosis_alt(hidden)
+    assert "age 0.42 ± " in diagnosis_alt(hidden)
     assert "after weighting hidden by noise" in diagnosis_alt(hidden)
 
 

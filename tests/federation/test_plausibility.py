@@ -15,7 +15,7 @@ from dpcausal.federation.plausibility import suspicions, why_impossible
 from tests.federation.conftest import Federation
 from tests.support.site_answers import SCHEMA, answer, honest, liar
 
-TRIAL = dpc.Schema(treatment=dpc.Treatment("early"), outcome=dpc.Real("days", 0, 30))
+TRIAL = dpc.Schema(treatment=dpc.Treatment("early"), outcome=dpc.Real("days", 0, 30, missing=15))
 
 
 def trial(n: int, seed: int) -> pa.Table:

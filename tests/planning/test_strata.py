@@ -30,7 +30,7 @@ def test_all_covariates_are_strata_or_none_is() -> None:
 
 def test_most_units_are_expected_in_strata_with_both_arms() -> None:
     schema = schema_of(COVARIATES)
-    for n in (2_000, 20_000):
+    for n in (8_000, 20_000):
         by = propose_strata(schema, n, NAMES)
         effect = dpc.Stratification(by=by).estimate(dpc.Rehearsal(schema, n), epsilon=1.0)
         assert effect.estimand.startswith("average treatment effect")
