@@ -13,7 +13,7 @@ from dpcausal.federation.plausibility import Answer
 from dpcausal.queries import ArmMoments
 from dpcausal.release import Receipt, Release
 
-SCHEMA = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("score", 0, 1))
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("score", 0, 1, missing=0))
 HALF = 0.5
 
 
