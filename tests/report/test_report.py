@@ -322,7 +322,7 @@ def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> Non
 
 def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
     overlap, balance = (dpc.Overlap(covariates=["age"]), dpc.Balance(covariates=["age"]))
-    rehearsal = dpc.Rehearsal(schema, n=50_000)
+    rehearsal = dpc.Rehearsal(schema, n=50_000, confounding=0.0)
     passed = (
         as_released(overlap.estimate(rehearsal, epsilon=0.5)),
         as_released(balance.estimate(rehearsal, epsilon=0.25)),
@@ -333,6 +333,7 @@ def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, sch
         name: Report.of(effect, study, date=DAY, diagnoses=each) for name, each in (("yes", passed), ("no", failed))
     }
     summaries = {name: " ".join(text for _, text in part(each, "summary").items) for name, each in reports.items()}
+    assert "a private check failed (overlap)" in summaries["no"]
     assert "a private check failed" not in summaries["yes"]
     assert [line[0] for line in part(reports["no"], "diagnostics").tables[0].lines] == ["overlap", "balance"]
     assert [line[2] for line in part(reports["no"], "diagnostics").tables[0].lines] == ["fails", "passes"]
