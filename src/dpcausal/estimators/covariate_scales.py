@@ -48,9 +48,9 @@ class ScaledCovariates:
         rest: The guarantee that is left for the models.
         scales: The scales found or declared, by covariate; also those that do not stand out of the noise.
         indicated: The covariates of which models are told who lacks a value.
-        lacking: The share of compared units without a value, by covariate, where it stands out of the noise.
+        lacking: The share of units without a value, by covariate, where it stands out of the noise.
         receipts: The receipt of the counts, where they were needed.
-        notes: What readers should know: covariates between plain bounds.
+        notes: What readers should know: covariates between plain bounds, and those that may be missing unseen.
     """
 
     source: Source
@@ -88,8 +88,8 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
         counted, inner = [column for column in used if column.name in asked], innermost(source)
-        expected = _expected(release, counted, inner) if isinstance(inner, Rehearsal) else None
-        scales |= fits(release, counted, source.n) if expected is None else expected
+        rehearsed = isinstance(inner, Rehearsal)
+        scales |= _expected(release, counted, inner) if rehearsed else fits(release, counted, source.n)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
@@ -102,8 +102,28 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         tuple(indicators),
         lacking,
         (release.receipt,) if release else (),
-        (f"too noisy to find where values are: {_listed(plain)} between declared bounds",) if plain else (),
+        (
+            *((f"too noisy to find where values are: {_listed(plain)} between declared bounds",) if plain else ()),
+            *_unseen(used, source.schema),
+        ),
     )
+
+
+def _unseen(columns: Sequence[Real], schema: Schema) -> tuple[str, ...]:
+    """Return a note on numbers whose missing values nobody counts: those with typical values, which need no query."""
+    totals = schema.unit.added if schema.unit else ()
+    silent = [
+        column
+        for column in columns
+        if column.typical
+        and column.missing is None
+        and not column.indicator
+        and column.name not in (*schema.required, *totals)
+    ]
+    if not silent:
+        return ()
+    said = "units without a value count as the middle of the scale, and are not counted"
+    return (f"{_listed(silent)} declare typical values: {said}; if there are many, declare an indicator",)
 
 
 def counted_numbers(schema: Schema) -> tuple[str, ...]:
@@ -191,7 +211,7 @@ def _expected(release: Release, columns: Sequence[Real], rehearsal: Rehearsal) -
 
 @lru_cache(maxsize=512)
 def _fitted(counts: tuple[float, ...], sd: float, n: int) -> FittedScale:
-    """Return the scale of a number between 0 and 1; rehearsals ask for the same one many times."""
+    """Return the scale of a number between 0 and 1; the prices of a stored answer ask for the same one again."""
     coarse, fine = np.array(counts[:COARSE]), np.array(counts[COARSE:-1])
     return fit_scale(Real("number", 0, 1), coarse, fine, counts[-1], sd, n)
 

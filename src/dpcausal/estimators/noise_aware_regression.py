@@ -91,9 +91,8 @@ class NoiseAwareRegressions:
 
     def adjustments(self, fit: OutcomeRegressions) -> Array:
         """Return what each feature takes off the difference between the arms' means of these regressions."""
-        taken: Array = (self.slopes * (fit.centres[0] - self.centres))[1] - (
-            self.slopes * (fit.centres[0] - self.centres)
-        )[0]
+        control, treated = self.slopes * (fit.centres[0] - self.centres)
+        taken: Array = treated - control
         return taken
 
 

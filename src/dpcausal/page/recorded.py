@@ -222,6 +222,14 @@ NOTES = (
         "{shift} standard deviations"
     ),
     message("too noisy to find where values are: {covariates} between declared bounds"),
+    message(
+        "{covariates} declare typical values: units without a value count as the middle of the scale, and are not "
+        "counted; if there are many, declare an indicator"
+    ),
+    message("{size} was subtracted for confounding that stays in strata (noisy)"),
+    message(
+        "in strata stays about {share} of the confounding that they remove; the interval allows for none, and for more"
+    ),
     message("answers are added up over sites, so {covariates} enter models between their declared bounds"),
     message("first stage: F = {f}"),
     message("matches were found for {share} of units"),
