@@ -15,6 +15,7 @@ import dpcausal as dpc
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.vault.answers.arm_moments import DEFICIT, SQUARE
+from dpcausal.vault.answers.missing_outcomes import MISSING
 from dpcausal.vault.engines import Batch, ExactInts, exact_ints
 
 _BELOW = re.compile(r"CASE WHEN outcome < (-?\d+) THEN 1 ELSE 0 END")
@@ -55,6 +56,7 @@ class ArrayEngine:
             found[:] = np.cumsum(counts, axis=1)
         else:
             values = {"1": np.ones_like(self._ticks), "outcome": self._ticks, DEFICIT: self._deficits}
+            values[MISSING] = np.zeros_like(self._ticks)  # every unit has an outcome
             for at, each in enumerate(sums):
                 if each == SQUARE:
                     found[:, at] = self._squares(place, groups)

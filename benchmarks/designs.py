@@ -26,6 +26,7 @@ from dpcausal.queries import (
     ChangeMoments,
     CutoffMoments,
     InstrumentMoments,
+    MissingOutcomes,
     Query,
     ReceivedMoments,
     SubgroupMoments,
@@ -94,6 +95,11 @@ class SeededSource:
             return dict(exact_answer(query, self.schema, engine, dpc.Guarantee(epsilon=1)).ticks)
         if isinstance(query, CutoffMoments):
             return self._cutoff_sums(query)
+        if isinstance(query, MissingOutcomes):
+            return {f"observed_{arm}": int((self.arms == arm).sum()) for arm in (0, 1)} | {
+                "missing_0": 0,
+                "missing_1": 0,
+            }
         outcome = self.ticks(self.schema.outcome.name)
         if isinstance(query, ChangeMoments):
             outcome = self._change(query)

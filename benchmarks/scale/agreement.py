@@ -32,7 +32,7 @@ from tests.support.engines import InOrder, without_draws
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCHEMA = standard_schema("outcome")
+SCHEMA = standard_schema("outcome", complete=False)
 GUARANTEE = Guarantee(epsilon=1.0, delta=1e-6, protects="outcome")
 
 QUERIES: tuple[Query, ...] = tuple(each for kind in KINDS.values() for each in kind.examples(SCHEMA)[:1])

@@ -17,7 +17,7 @@ from dpcausal.vault.numerics.learners import LEARNERS, run_silenced
 
 N = 400
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, missing=0), covariates=[dpc.Real("x", 0, 1)]
 )
 
 

@@ -3,10 +3,13 @@
 from dpcausal.queries import MissingOutcomes
 from dpcausal.vault.context import Answer, AnswerContext, answers
 
+MISSING = "CASE WHEN outcome > 0 THEN 1 ELSE 0 END"
+"""Whether one row's outcome is missing: the query sees just that as its outcome."""
+
 
 @answers(MissingOutcomes)
 def answer(context: AnswerContext[MissingOutcomes]) -> Answer:
-    """Return the four counts in one pass. The outcome is whether the outcome is missing: above 0 where it is."""
-    sums = context.engine.aggregate({"treatment": 2}, ["CASE WHEN outcome > 0 THEN 1 ELSE 0 END", "1"])
+    """Return the four counts in one pass."""
+    sums = context.engine.aggregate({"treatment": 2}, [MISSING, "1"])
     counts = (number for missing, units in sums for number in (int(units) - int(missing), int(missing)))
     return Answer(dict(zip(context.query.counts, counts, strict=True)))
