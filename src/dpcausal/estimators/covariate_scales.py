@@ -88,8 +88,9 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
         counted, inner = [column for column in used if column.name in asked], innermost(source)
-        rehearsed = isinstance(inner, Rehearsal)
-        scales |= _expected(release, counted, inner) if rehearsed else fits(release, counted, source.n)
+        scales |= (
+            _expected(release, counted, inner) if isinstance(inner, Rehearsal) else fits(release, counted, source.n)
+        )
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
