@@ -160,17 +160,20 @@ def _root_above(number: Fraction) -> float:
 
 
 def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...]:
-    """Return the size of each coordinate's noise in ticks. A thousand coordinates may have a dozen weights."""
+    """Return the size of each coordinate's noise in ticks. Thousands of coordinates may have a dozen weights."""
     found: dict[tuple[int, int], float] = {}
     scales: list[float | None] = []
+    last: Fraction | None = None
+    scale: float | None = None
     for at in sensitivity.coordinates:
-        if at.weight is None:
-            scales.append(None)
-            continue
-        ratio = at.weight.as_integer_ratio()
-        if ratio not in found:
-            found[ratio] = float_above(at.weight * sensitivity.bound * size)
-        scales.append(found[ratio])
+        if at.weight is not last:  # neighbours often share one, and comparing fractions takes longer
+            last, scale = at.weight, None
+            if last is not None:
+                ratio = last.as_integer_ratio()
+                if ratio not in found:
+                    found[ratio] = float_above(last * sensitivity.bound * size)
+                scale = found[ratio]
+        scales.append(scale)
     return tuple(scales)
 
 

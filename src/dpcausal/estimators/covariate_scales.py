@@ -88,9 +88,10 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
         counted, inner = [column for column in used if column.name in asked], innermost(source)
-        scales |= (
-            _expected(release, counted, inner) if isinstance(inner, Rehearsal) else fits(release, counted, source.n)
-        )
+        if isinstance(inner, Rehearsal):
+            scales |= _expected(release, counted, inner)
+        else:
+            scales |= fits(release, counted, source.n)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
@@ -146,11 +147,19 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
 
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left."""
-    limit = _PRECISE * source.n
-    tried = [_shared(source, query, guarantee, share) for share in _SHARES]
-    new, rest = next((each for each in tried if _noise_sd(query, source.schema, each[0]) <= limit), tried[-1])
+    new, rest = _precise(source, query, guarantee)
     chosen = stored_or_new(source, query, new, _ENOUGH)
     return source.release(query, chosen), rest if chosen == new else guarantee
+
+
+def _precise(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
+    """Return the guarantee of new counts for the least share that makes them precise, and what that leaves."""
+    *smaller, largest = _SHARES
+    for share in smaller:
+        new, rest = _shared(source, query, guarantee, share)
+        if _noise_sd(query, source.schema, new) <= _PRECISE * source.n:
+            return new, rest
+    return _shared(source, query, guarantee, largest)
 
 
 def _shared(source: Source, query: CovariateCounts, guarantee: Guarantee, share: float) -> tuple[Guarantee, Guarantee]:

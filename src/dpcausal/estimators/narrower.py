@@ -45,5 +45,5 @@ def spent(allowed: Guarantee, receipts: Sequence[Receipt]) -> Guarantee:
 
 
 def _sd(noise: Noise, coordinate: str) -> float:
-    place = [at.name for at in noise.sensitivity.coordinates].index(coordinate)
+    place = next(place for place, at in enumerate(noise.sensitivity.coordinates) if at.name == coordinate)
     return (noise.scales[place] or 0.0) * (2**0.5 if noise.family == "laplace" else 1.0)

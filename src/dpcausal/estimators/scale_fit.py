@@ -37,6 +37,11 @@ _SKEW_SD = 0.6
 
 _SHIFTS = np.arange(-FINE, 2 * FINE)
 _LENGTH = 4 * FINE
+_INNER_EDGES: Array = np.arange(1.0, FINE)
+_COARSE_STARTS = np.arange(0, FINE, _PER_COARSE)
+_UNLIKELY = 80.0
+"""Laws whose gain is further below the best have weights below 1e-17 of it each, and are left out."""
+
 _FOUND_SD = 0.3
 """The scale is found where the posterior standard deviation of the logarithm of the spread is no larger."""
 
@@ -194,15 +199,15 @@ def fit_scale(  # noqa: PLR0913, PLR0917 (the numbers of one column, as they are
     counted = n * (1 - missing_share)
     coarse, fine = (np.asarray(counts, dtype=float) for counts in (coarse, fine))
     variance = max(noise_sd**2, 1e-6 * counted**2, 1e-9)  # a law is never right to within a part in a thousand
-    gains = np.array([_gains(skew, coarse, fine, counted, variance) for skew in _SKEWS])
-    gains -= (_SKEWS[:, None, None] / _SKEW_SD) ** 2
-    weights = np.exp((gains - gains.max()) / 2)
+    gains = _gains(coarse, fine, counted, variance)
+    place = np.unravel_index(int(gains.argmax()), gains.shape)
+    likely = np.nonzero(gains > gains[place] - _UNLIKELY)
+    weights = np.exp((gains[likely].astype(float) - float(gains[place])) / 2)
     weights /= weights.sum()
-    skews, spreads = weights.sum(axis=(1, 2)), weights.sum(axis=(0, 2))
+    skews, spreads = (np.bincount(likely[at], weights, gains.shape[at]) for at in (0, 1))
     log_spread = np.log(_SPREADS)
     sd = math.sqrt(max(float(spreads @ log_spread**2) - float(spreads @ log_spread) ** 2, 0.0))
     skew_sd = math.sqrt(max(float(skews @ _SKEWS**2) - float(skews @ _SKEWS) ** 2, 0.0))
-    place = np.unravel_index(int(gains.argmax()), gains.shape)
     start = float(_SHIFTS[place[2]]), float(log_spread[place[1]]), float(_SKEWS[place[0]])
     law = _refined(start, coarse, fine, counted, variance)
     found = sd <= _FOUND_SD
@@ -247,50 +252,56 @@ def _below(edges: Array, spread: float, skew: float) -> Array:
     return np.interp(_logarithm(edges / spread, skew), _PLACES, _CUMULATIVE)
 
 
-def _gains(skew: float, coarse: Array, fine: Array, counted: float, variance: float) -> Array:
-    """Return how much smaller each law of this skewness makes the sum of squares, in variances of the noise.
+def _gains(coarse: Array, fine: Array, counted: float, variance: float) -> NDArray[np.float32]:
+    """Return how much smaller each law makes the sum of squares, in variances of the noise, less the prior's part.
 
-    One line for each spread, one column for each shift of the median.
+    One table for each skewness, with a line for each spread and a column for each shift of the median.
     """
+    factor = counted / variance
     spread_coarse = np.zeros(FINE)
     spread_coarse[::_PER_COARSE] = coarse
-    gains = np.zeros((len(_SPREADS), len(_SHIFTS)))
-    for counts, laws in zip((fine, spread_coarse), _laws(skew), strict=True):
+    fine_transform, coarse_transform = (
+        np.conj(np.fft.rfft((2 * factor * counts).astype(np.float32), _LENGTH)) for counts in (fine, spread_coarse)
+    )
+    low, high = (np.float32(2 * factor * (fine[at] + coarse[at])) for at in (0, -1))
+    gains = np.empty((len(_SKEWS), len(_SPREADS), len(_SHIFTS)), dtype=np.float32)
+    for place, skew in enumerate(_SKEWS.tolist()):
+        laws, table = _laws(skew), gains[place]
         # Of counts at j and a law at j - shift; the kernel starts at a distance of -2 FINE.
-        crossed = np.fft.irfft(np.conj(np.fft.rfft(counts.astype(np.float32), _LENGTH)) * laws.transforms, _LENGTH)
-        cross = crossed[:, (2 * FINE - _SHIFTS) % _LENGTH]
-        cross += counts[0] * laws.low_ends + counts[FINE - laws.step] * laws.high_ends
-        gains += (2 * counted * cross - counted**2 * laws.squares) / variance
+        crossed = np.fft.irfft(fine_transform * laws.fine + coarse_transform * laws.coarse, _LENGTH)
+        table[:] = crossed[:, 3 * FINE : 0 : -1]
+        table += low * laws.low_ends + high * laws.high_ends
+        table -= np.float32(factor * counted) * laws.squares + np.float32((skew / _SKEW_SD) ** 2)
     return gains
 
 
 class _Laws(NamedTuple):
-    """What laws of one skewness, with all spreads and shifts, give bins of so many steps; in shares of units."""
+    """What laws of one skewness, with all spreads and shifts, give fine and coarse bins; in shares of units."""
 
-    step: int
-    transforms: NDArray[np.complex64]
+    fine: NDArray[np.complex64]
+    coarse: NDArray[np.complex64]
     low_ends: NDArray[np.float32]
     high_ends: NDArray[np.float32]
     squares: NDArray[np.float32]
 
 
 @lru_cache
-def _laws(skew: float) -> tuple[_Laws, _Laws]:
-    """Return the laws of a skewness in fine and in coarse bins."""
+def _laws(skew: float) -> _Laws:
+    """Return the laws of a skewness."""
     edges, middle = np.arange(-2 * FINE, 2 * FINE + 1, dtype=float), 2 * FINE
     below = np.array([_below(edges, spread, skew) for spread in _SPREADS], dtype=np.float32)
     low_ends, high_ends = below[:, middle - _SHIFTS], 1 - below[:, middle + FINE - _SHIFTS]
-
-    def laws(step: int) -> _Laws:
+    kernels, squares = [], np.zeros_like(low_ends)
+    for step in (1, _PER_COARSE):
         kernel = np.zeros((len(_SPREADS), _LENGTH), dtype=np.float32)
         kernel[:, : _LENGTH - step + 1] = below[:, step:] - below[:, : _LENGTH + 1 - step]
         sums = _stepped_sums(kernel**2, step)
-        squares = sums[:, middle - _SHIFTS + FINE] - sums[:, middle - _SHIFTS]
+        squares += sums[:, middle - _SHIFTS + FINE] - sums[:, middle - _SHIFTS]
         for ends, at in ((low_ends, 0), (high_ends, FINE - step)):
             squares += ends * (ends + 2 * kernel[:, middle - _SHIFTS + at])
-        return _Laws(step, np.fft.rfft(kernel).astype(np.complex64), low_ends, high_ends, squares)
-
-    return laws(1), laws(_PER_COARSE)
+        kernels.append(kernel)
+    fine, coarse = (np.fft.rfft(kernel).astype(np.complex64) for kernel in kernels)
+    return _Laws(fine, coarse, low_ends, high_ends, squares)
 
 
 def _stepped_sums(values: NDArray[np.float32], step: int) -> NDArray[np.float32]:
@@ -301,11 +312,17 @@ def _stepped_sums(values: NDArray[np.float32], step: int) -> NDArray[np.float32]
 
 
 def _gain(law: _Law, coarse: Array, fine: Array, counted: float, variance: float) -> float:
-    below = _below(np.arange(1.0, FINE) - law[0], math.exp(law[1]), law[2])
-    shares = np.diff(below, prepend=0.0, append=1.0)
-    both = ((fine, shares), (coarse, shares.reshape(COARSE, -1).sum(axis=1)))
-    gain = sum(float(2 * counted * counts @ part - counted**2 * part @ part) for counts, part in both)
-    return gain / variance - (law[2] / _SKEW_SD) ** 2
+    shares = _shares(law[0], math.exp(law[1]), law[2])
+    wide = np.add.reduceat(shares, _COARSE_STARTS)
+    gain = 2 * counted * (fine @ shares + coarse @ wide) - counted**2 * (shares @ shares + wide @ wide)
+    return float(gain) / variance - (law[2] / _SKEW_SD) ** 2
+
+
+def _shares(shift: float, spread: float, skew: float) -> Array:
+    """Return the share of units in each fine bin under a law."""
+    below = np.empty(FINE + 1)
+    below[0], below[1:-1], below[-1] = 0.0, _below(_INNER_EDGES - shift, spread, skew), 1.0
+    return below[1:] - below[:-1]
 
 
 def _refined(start: _Law, coarse: Array, fine: Array, counted: float, variance: float) -> _Law:
@@ -327,7 +344,7 @@ def _refined(start: _Law, coarse: Array, fine: Array, counted: float, variance: 
 
 def _is_resolved(law: _Law) -> bool:
     """Whether fine bins show how units spread under a law."""
-    shares = np.diff(_below(np.arange(1.0, FINE) - law[0], *law[1:]), prepend=0.0, append=1.0)
+    shares = _shares(*law)
     return bool(shares[1:-1].max() <= _MOST_IN_A_BIN and max(shares[0], shares[-1]) <= _MOST_AT_A_BOUND)
 
 
@@ -338,16 +355,15 @@ def _uncontradicted(law: _Law, coarse: Array, fine: Array, counted: float, noise
     within = fine.reshape(COARSE, -1)
     level = within + ((coarse + drift) - within.sum(axis=1))[:, None] / _PER_COARSE
     shares = np.clip(np.cumsum(level.ravel()) / max(counted, 1.0), 0.0, 1.0)[:-1]
-    edges = np.arange(1.0, FINE)
     at_coarse = np.arange(1, COARSE)
     noise = noise_sd / max(counted, 1.0) * np.sqrt(at_coarse * (COARSE - at_coarse) / COARSE)
     off = np.abs(
-        shares[_PER_COARSE - 1 :: _PER_COARSE] - _below(edges[_PER_COARSE - 1 :: _PER_COARSE] - law[0], *law[1:])
+        shares[_PER_COARSE - 1 :: _PER_COARSE] - _below(_INNER_EDGES[_PER_COARSE - 1 :: _PER_COARSE] - law[0], *law[1:])
     )
     if float((off - _NOISE_SDS * noise).max()) < _CONTRADICTED:
         return law
     rising = np.maximum.accumulate(shares)
-    low, middle, high = (float(np.interp(p, rising, edges)) for p in (_TAIL, 0.5, 1 - _TAIL))
+    low, middle, high = (float(np.interp(p, rising, _INNER_EDGES)) for p in (_TAIL, 0.5, 1 - _TAIL))
     reach = -_NORMAL.inv_cdf(_TAIL)
     below, above = max(middle - low, 0.5), max(high - middle, 0.5)
     skew = min(max(math.log(above / below) / reach, float(_SKEWS[0])), float(_SKEWS[-1]))

@@ -54,7 +54,7 @@ class CovariateCounts(Query):
     @property
     def own_names(self) -> tuple[str, ...]:
         """The name of each count, covariate after covariate: coarse bins, fine bins, and those without a value."""
-        return tuple(at.name for at in _sensitivity(tuple(self.covariates), "l1").coordinates)
+        return _names(tuple(self.covariates))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
@@ -94,12 +94,17 @@ class CovariateCounts(Query):
 
 
 @lru_cache(64)
-def _sensitivity(covariates: tuple[str, ...], norm: Norm) -> Sensitivity:
-    """Return the coordinates, which are thousands, and how far one unit can move them."""
+def _names(covariates: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the counts, which are thousands."""
     levels = [f"coarse {place}" for place in range(COARSE)] + [f"fine {place}" for place in range(FINE)]
+    return tuple(f"{name}: {each}" for name in covariates for each in (*levels, "missing"))
+
+
+@lru_cache(64)
+def _sensitivity(covariates: tuple[str, ...], norm: Norm) -> Sensitivity:
+    """Return the coordinates and how far one unit can move them."""
     one, most = Fraction(1), Fraction(4 * len(covariates))
-    names = (f"{name}: {each}" for name in covariates for each in (*levels, "missing"))
-    coordinates = tuple(Coordinate(name, 1.0, one) for name in names)
+    coordinates = tuple(Coordinate(name, 1.0, one) for name in _names(covariates))
     return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
 
 

@@ -156,7 +156,7 @@ class DuckDBEngine:
         self._seen: int | None = None
         self._streams = passes is not None
         self._units: int | None = None
-        self._view = passes is None and connection is not None and _has_view(relation)
+        self._view = connection if passes is None and connection is not None and _has_view(relation) else None
         self._schema, self._families = schema, families_of(relation)
         self._outside = schema.units_may_be_outside
         self._coerced()  # raises now what it would raise later
@@ -262,16 +262,21 @@ class DuckDBEngine:
 
     def _fetched(self, text: str) -> list[tuple[Any, ...]]:
         """Return all of a small result; from a view where there is one: DuckDB parses and binds its text only once."""
-        if not self._view or self._connection is None:
+        if self._view is None:
             with self._query(text) as found:
                 return found.fetchall()
         with self._lock, _silenced():
-            self._connection.execute(_WITHOUT_STATISTICS)
-            return self._connection.execute(text).fetchall()
+            self._view.execute(_WITHOUT_STATISTICS)
+            return self._view.execute(text).fetchall()
 
     @contextmanager
     def _query(self, text: str) -> "Iterator[duckdb.DuckDBPyRelation]":
-        """Return one pass over the table."""
+        """Return one pass over the table; from a view where there is one, which DuckDB plans in half the time."""
+        if self._view is not None:
+            with self._lock, _silenced():
+                self._view.execute(_WITHOUT_STATISTICS)
+                yield self._view.sql(text)
+            return
         with self._lock, _silenced(), self._passes() as relation:
             try:  # before each reading, since the connection may be somebody else's
                 relation.query(SOURCE, _WITHOUT_STATISTICS)
