@@ -15,7 +15,7 @@ RULES: dict[str, tuple[Callable[[float], str], float, str]] = {
         "an arm's size is below the noise",
     ),
     "clipping of an arm": (lambda share: policy.arm_clipped(share, 0.1), policy.MAX_CLIPPED, "lower clip"),
-    "bias of a limit": (lambda bias: policy.limit_bias(bias, 1.0), 1.0, "raise limit"),
+    "bias of a limit": (lambda bias: policy.limit_bias(bias, 1.0), policy.MOST_LIMIT_BIAS, "raise limit"),
     "scores that a limit cut off": (lambda share: policy.limit_cut_off(share, 4), policy.MAX_CUT_OFF, "raise limit"),
     "residual confounding": (
         lambda bias: policy.residual_confounding(bias, 1.0, COVARIATES),

@@ -15,6 +15,10 @@ MAX_CUT_OFF = 0.02
 """The largest share of scores that a limit may cut off. Each loses up to the whole limit, so a larger share can bias an
 estimate by more than its standard error."""
 
+MOST_LIMIT_BIAS = 2.0
+"""The largest bias that a limit on scores may seem to cause, in standard errors. Intervals allow for it, but what a
+score beyond the limit loses is a guess."""
+
 MAX_CLIPPED = 0.1
 """The largest share of an arm's weights that clipping may leave out. There the regression alone adjusts; with more, the
 estimate is no longer doubly robust."""
@@ -53,13 +57,13 @@ def arm_clipped(cut_off: float, clip: float) -> str:
 
 
 def limit_bias(bias: float, error: float) -> str:
-    """Refuse where scores beyond the limit bias the estimate.
+    """Refuse where scores beyond the limit bias the estimate by more than an interval should allow for.
 
     Args:
         bias: The estimated bias; 0 where noise hides it.
         error: The standard error of the estimate.
     """
-    if bias <= error:
+    if bias <= MOST_LIMIT_BIAS * error:
         return ""
     return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
 

@@ -67,8 +67,8 @@ _CLIPS = (0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
 LARGEST_CLIP = _CLIPS[0]
 """The default clip where arms overlap well."""
 
-_SEEN_SDS = 3.0
-"""Scores beyond the limit are seen where their number exceeds so many standard deviations of its noise."""
+_SEEN_SDS = 1.0
+"""Scores beyond the limit count where their number exceeds so many standard deviations of its noise."""
 
 _CUT_OFF_LOSS = 0.5
 """What a score beyond the limit loses on average, in limits."""
@@ -99,9 +99,9 @@ class DoublyRobust(BaseEstimator):
     between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models
     leaves in is part of the standard error, as privacy noise: its distribution follows from the posterior of the
     regressions and from the known noise in the score. There is no interval where clipping leaves out more than a tenth
-    of an arm's weights, where scores beyond the limit are seen to bias the estimate by more than its standard error,
-    where noise hides how a number varies that has no scale, or every covariate, or where the interval would be as wide
-    as the range of possible effects.
+    of an arm's weights, where scores beyond the limit seem to bias the estimate by more than twice its standard error
+    (it allows for less), where noise hides how a number varies that has no scale, or every covariate, or where the
+    interval would be as wide as the range of possible effects.
 
     Attributes:
         covariates: The covariates of all models. Keep the list short: each one costs accuracy.
@@ -280,7 +280,7 @@ class DoublyRobust(BaseEstimator):
             if self.estimand == "ATE"
             else None,
         )
-        effect = effect.with_bias(left_by_scores(scaled, names, regressions.adjustments(fit)))
+        effect = effect.with_bias(mean.cut_off + left_by_scores(scaled, names, regressions.adjustments(fit)))
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
 
