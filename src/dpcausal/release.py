@@ -234,11 +234,14 @@ class Release:
         return cls(
             query=query,
             guarantee=guarantee,
-            names=tuple(at.name for at in coordinates),
-            values=tuple(count * at.tick for count, at in zip(noisy.ticks, coordinates, strict=True)),
+            names=tuple([at.name for at in coordinates]),
+            values=tuple([count * at.tick for count, at in zip(noisy.ticks, coordinates, strict=True)]),
             family=noise.family,
             scales=tuple(
-                None if scale is None else scale * at.tick for scale, at in zip(noise.scales, coordinates, strict=True)
+                [
+                    None if scale is None else scale * at.tick
+                    for scale, at in zip(noise.scales, coordinates, strict=True)
+                ]
             ),
             public_values={each.name: float(each.value) for each in public_values},
             receipt=receipt,
@@ -291,7 +294,8 @@ class Release:
 
     def of_sites(self, sites: int, parts: float) -> Self:
         """Return this release as the sum of the answers of so many sites, with so many parts of its noise."""
-        scales = tuple(None if scale is None else scale * math.sqrt(parts) for scale in self.scales)
+        root = math.sqrt(parts)
+        scales = tuple(None if scale is None else scale * root for scale in self.scales) if parts != 1 else self.scales
         return replace(self, scales=scales, parts=parts, sites=sites)
 
     @property

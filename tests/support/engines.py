@@ -54,24 +54,38 @@ def without_draws() -> Iterator[None]:
         yield
 
 
+_MOST_SCHEMAS = 16
+"""Noise gives covariates other scales, and so a table another schema, at each draw: few are asked again."""
+
+
 class CachedEngine(DuckDBEngine):
-    """The library's engine with a cache of the integers that it has read.
+    """The library's engine with a cache of the integers that it has read, for each of the last schemas.
 
     Planning a statement takes DuckDB longer than adding up a thousand rows, and a score's fit asks dozens of times. The
     integers are the same ones, so answers are too. Times are measured without this.
     """
 
-    __slots__ = ("_columns", "_sums")
+    __slots__ = ("_cached", "_columns", "_sums")
 
-    def __init__(self, relation: duckdb.DuckDBPyRelation, schema: Schema) -> None:
-        super().__init__(relation, schema)
+    def __init__(
+        self,
+        relation: duckdb.DuckDBPyRelation,
+        schema: Schema,
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+    ) -> None:
+        super().__init__(relation, schema, connection=connection)
         self._columns: dict[tuple[tuple[str, ...], bool], Batch] = {}
         self._sums: dict[str, ExactInts] = {}
+        self._cached = {schema: (self._columns, self._sums)}
 
     def with_schema(self, schema: Schema) -> Self:
         """See `SchemaEngine.with_schema`."""
         other = super().with_schema(schema)
-        other._columns, other._sums = {}, {}
+        other._columns, other._sums = self._cached.pop(schema, ({}, {}))
+        self._cached[schema] = other._columns, other._sums
+        if len(self._cached) > _MOST_SCHEMAS:
+            del self._cached[next(iter(self._cached))]
         return other
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
@@ -107,4 +121,5 @@ def fresh_noise(table: object, schema: Schema) -> Unmetered:
     A vault answers the same question once and for all; to see the law of its noise by vaults, each draw takes a new
     ledger and another reading of the table, 30 times the work.
     """
-    return Unmetered(CachedEngine(connect(threads=1).from_arrow(table), schema), schema)
+    connection = connect(threads=1)
+    return Unmetered(CachedEngine(connection.from_arrow(table), schema, connection=connection), schema)

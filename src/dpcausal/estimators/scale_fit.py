@@ -39,9 +39,6 @@ _SHIFTS = np.arange(-FINE, 2 * FINE)
 _LENGTH = 4 * FINE
 _INNER_EDGES: Array = np.arange(1.0, FINE)
 _COARSE_STARTS = np.arange(0, FINE, _PER_COARSE)
-_UNLIKELY = 80.0
-"""Laws whose gain is further below the best have weights below 1e-17 of it each, and are left out."""
-
 _FOUND_SD = 0.3
 """The scale is found where the posterior standard deviation of the logarithm of the spread is no larger."""
 
@@ -201,10 +198,9 @@ def fit_scale(  # noqa: PLR0913, PLR0917 (the numbers of one column, as they are
     variance = max(noise_sd**2, 1e-6 * counted**2, 1e-9)  # a law is never right to within a part in a thousand
     gains = _gains(coarse, fine, counted, variance)
     place = np.unravel_index(int(gains.argmax()), gains.shape)
-    likely = np.nonzero(gains > gains[place] - _UNLIKELY)
-    weights = np.exp((gains[likely].astype(float) - float(gains[place])) / 2)
+    weights = np.exp((gains - gains[place]) / 2).sum(axis=2).astype(float)
     weights /= weights.sum()
-    skews, spreads = (np.bincount(likely[at], weights, gains.shape[at]) for at in (0, 1))
+    skews, spreads = weights.sum(axis=1), weights.sum(axis=0)
     log_spread = np.log(_SPREADS)
     sd = math.sqrt(max(float(spreads @ log_spread**2) - float(spreads @ log_spread) ** 2, 0.0))
     skew_sd = math.sqrt(max(float(skews @ _SKEWS**2) - float(skews @ _SKEWS) ** 2, 0.0))

@@ -78,12 +78,7 @@ class CovariateCounts(Query):
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
         """Return the expected answer without noise: values are normal around the middle, and none is missing."""
-        spread = NormalDist(0.0, expectations.covariate_sd)
-        inner = [spread.cdf(2 * place / FINE - 1) for place in range(1, FINE)]
-        shares = [high - low for low, high in zip([0.0, *inner], [*inner, 1.0], strict=True)]
-        wide = FINE // COARSE
-        coarse = [sum(shares[start : start + wide]) for start in range(0, FINE, wide)]
-        each = [expectations.n * share for share in (*coarse, *shares, 0.0)]
+        each = [expectations.n * share for share in _expected_shares(expectations.covariate_sd)]
         return dict(zip(self.own_names, each * len(self.covariates), strict=True))
 
     @classmethod
@@ -106,6 +101,16 @@ def _sensitivity(covariates: tuple[str, ...], norm: Norm) -> Sensitivity:
     one, most = Fraction(1), Fraction(4 * len(covariates))
     coordinates = tuple(Coordinate(name, 1.0, one) for name in _names(covariates))
     return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
+
+
+@lru_cache(64)
+def _expected_shares(sd: float) -> tuple[float, ...]:
+    """Return the expected shares of units in coarse and fine bins, and without a value."""
+    spread = NormalDist(0.0, sd)
+    inner = [spread.cdf(2 * place / FINE - 1) for place in range(1, FINE)]
+    shares = [high - low for low, high in zip([0.0, *inner], [*inner, 1.0], strict=True)]
+    wide = FINE // COARSE
+    return *(sum(shares[start : start + wide]) for start in range(0, FINE, wide)), *shares, 0.0
 
 
 def _is_counted(column: Column) -> TypeGuard[Real]:

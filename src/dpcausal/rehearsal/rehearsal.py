@@ -129,7 +129,7 @@ class Rehearsal(Expectations):
             from dpcausal.rehearsal.population import expected_sums  # noqa: PLC0415 (slow to load)
 
             values = expected_sums(query, expectations, coordinates)
-        ticks = tuple(round(values[at.name] / at.tick) for at in coordinates)
+        ticks = tuple([round(values[at.name] / at.tick) for at in coordinates])
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
         one = Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)
         return one.of_sites(self.sites, self.parts)
