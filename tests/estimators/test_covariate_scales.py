@@ -300,8 +300,19 @@ def test_every_model_may_follow_another_that_found_missing_values() -> None:
     assert [effect.receipts[0].stored for effect in effects] == [False, True, True]
 
 
-@pytest.mark.parametrize(("n", "share"), [(1_000, 0.1), (10_000, 0.1), (30_000, 0.05), (10**6, 0.025)])
+@pytest.mark.parametrize(("n", "share"), [(1_500, 0.2), (3_000, 0.1), (10_000, 0.1), (30_000, 0.05), (10**6, 0.025)])
 def test_share_of_counts_falls_with_the_number_of_units(n: int, share: float) -> None:
     found = with_scales(dpc.Rehearsal(SCHEMA, n), COVARIATES, dpc.Guarantee(epsilon=1.0))
     assert found.receipts[0].epsilon == pytest.approx(share)
     assert found.rest.epsilon == pytest.approx(1 - share)
+
+
+def test_counts_that_would_drown_have_no_share_but_stored_ones_are_used() -> None:
+    few = with_scales(dpc.Rehearsal(SCHEMA, 1_000), COVARIATES, dpc.Guarantee(epsilon=1.0))
+    assert (few.receipts, few.rest, few.scales) == ((), dpc.Guarantee(epsilon=1.0), {})
+    assert "creatinine, age" in few.notes[0]
+    source = vault()
+    with_scales(source, COVARIATES, EIGHT)
+    later = with_scales(source, COVARIATES, dpc.Guarantee(epsilon=1e-3))
+    assert later.receipts[0].stored
+    assert later.rest.epsilon == 1e-3

@@ -22,17 +22,19 @@ from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, answered, innermost, is_scalable, scaled
 
-_SHARES = (0.025, 0.05, 0.1)
-"""The shares of an estimator's epsilon that may go to the counts, where they are not stored yet."""
+_SHARES, _USUAL = (0.025, 0.05, 0.1, 0.2), 0.1
+"""The shares of an estimator's epsilon that may go to the counts, where they are not stored yet; and from which on it
+is enough that scales can be found."""
 
 _PRECISE = 1 / 80
-"""The least of these shares is chosen with noise in each count of at most this share of all units."""
+"""Below the usual share, the least one is chosen with noise in each count of at most this share of all units."""
 
 _ENOUGH = 2.0
 """Stored counts are used again where their noise is at most so many times that of new ones."""
 
 _FINDABLE = 0.05
-"""Where values spread over a third of the range, their scale is found in noise of at most this share of all units."""
+"""Where values spread over a third of the range, their scale is found in noise of at most this share of all units.
+In more noise counts are not worth their price, and are not asked for."""
 
 _LEAST_MISSING, _MISSING_SDS = 0.01, 3.0
 """Whether a value is missing enters models where the share is above the first and so many sds of its noise."""
@@ -67,9 +69,9 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 
     Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
-    for at most a tenth of epsilon and delta, and less where units are many; a stored answer to it is used again for
-    nothing. The answer that this same call paid for counts as its own: the call then has the same rest as the first
-    time, and gives the same again.
+    for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and no query where noise
+    would hide where values are all the same. A stored answer to it is used again for nothing. The answer that this same
+    call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
 
     Args:
         source: What will be asked.
@@ -87,6 +89,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     release, rest = None, guarantee
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
+    if release:
         counted, inner = [column for column in used if column.name in asked], innermost(source)
         if isinstance(inner, Rehearsal):
             scales |= _expected(release, counted, inner)
@@ -145,21 +148,16 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
     )
 
 
-def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release, Guarantee]:
-    """Return counts of covariates, stored or new, and the guarantee that is left."""
-    new, rest = _precise(source, query, guarantee)
-    chosen = stored_or_new(source, query, new, _ENOUGH)
-    return source.release(query, chosen), rest if chosen == new else guarantee
-
-
-def _precise(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
-    """Return the guarantee of new counts for the least share that makes them precise, and what that leaves."""
-    *smaller, largest = _SHARES
-    for share in smaller:
+def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release | None, Guarantee]:
+    """Return counts of covariates, stored or new, and the guarantee that is left; none where noise would hide all."""
+    for share in _SHARES:
         new, rest = _shared(source, query, guarantee, share)
-        if _noise_sd(query, source.schema, new) <= _PRECISE * source.n:
-            return new, rest
-    return _shared(source, query, guarantee, largest)
+        limit = _FINDABLE if share >= _USUAL else _PRECISE
+        if _noise_sd(query, source.schema, new) <= limit * source.n:
+            chosen = stored_or_new(source, query, new, _ENOUGH)
+            return source.release(query, chosen), rest if chosen == new else guarantee
+    stored = _stored(source, query, _FINDABLE * source.n)
+    return source.release(query, stored) if stored else None, guarantee
 
 
 def _shared(source: Source, query: CovariateCounts, guarantee: Guarantee, share: float) -> tuple[Guarantee, Guarantee]:
@@ -176,9 +174,12 @@ def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: 
 
     It is the first in the ledger, so that the same call gives the same again also where better counts came later.
     """
-    limit = most * _noise_sd(query, source.schema, new) * (1 + 1e-9)
-    stored = (each for each in answered(source, query) if _noise_sd(query, source.schema, each) <= limit)
-    return next(stored, new)
+    return _stored(source, query, most * _noise_sd(query, source.schema, new) * (1 + 1e-9)) or new
+
+
+def _stored(source: Source, query: CovariateCounts, most: float) -> Guarantee | None:
+    """Return the guarantee of the first stored counts with noise of at most this standard deviation."""
+    return next((each for each in answered(source, query) if _noise_sd(query, source.schema, each) <= most), None)
 
 
 def _noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:

@@ -95,13 +95,28 @@ def hidden_names(resolution: Sequence[float], features: Sequence[str]) -> tuple[
     return tuple(name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION)
 
 
-def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
-    """Refuse where noise hides how a covariate varies; the arguments are those of `hidden_names`."""
-    return hidden_numbers(hidden_names(resolution, features), features)
+def not_adjusted(
+    resolution: Sequence[float], features: Sequence[str], numbers: Sequence[str], unread: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what a regression may not adjust for: nothing bounds the confounding by it that is left in.
+
+    A listed value that noise hides is no such thing: its share of units bounds what it can confound, and the posterior
+    of the regression knows how little is known of it.
+
+    Args:
+        resolution: Each feature's variance in standard deviations of the noise in it.
+        features: Their names.
+        numbers: Those that are numbers.
+        unread: The covariates of which every cell may be unreadable.
+    """
+    hidden = hidden_names(resolution, features)
+    if len(hidden) < len(features):
+        hidden = tuple(name for name in hidden if name in numbers)
+    return tuple(dict.fromkeys((*hidden, *unread)))
 
 
-def hidden_numbers(hidden: Sequence[str], features: Sequence[str]) -> str:
-    """Refuse where noise hides how some features vary; they are given by their names."""
+def hidden_covariates(hidden: Sequence[str], features: Sequence[str]) -> str:
+    """Refuse where noise hides how some covariates vary, or values of them; they are given by their names."""
     if not hidden:
         return ""
     remedy = _remedy(hidden, several=len(features) > 1)

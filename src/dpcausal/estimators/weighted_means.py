@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.estimators.interval_policy import arm_below_noise, hidden_numbers
+from dpcausal.estimators.interval_policy import arm_below_noise, hidden_covariates
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in
 from dpcausal.estimators.score_noise import PrivateScore
 from dpcausal.interval import NoiseTerm
@@ -44,7 +44,7 @@ class WeightedMeans:
         self.refusal = arm_below_noise(min(released), weight_noise_sd, "weight")
         if score is not None and not self.refusal:
             self.unadjusted = score.spread.hidden or (tuple(query.covariates) if score.drowned else ())
-            self.refusal = hidden_numbers(self.unadjusted, query.covariates)
+            self.refusal = hidden_covariates(self.unadjusted, query.covariates)
         units = units_compared(source, release)
         # The sum of all weights has public bounds, and each arm's a floor, so that no division explodes.
         weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)

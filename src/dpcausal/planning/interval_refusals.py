@@ -17,6 +17,9 @@ from dpcausal.source import WrappedSource
 
 REHEARSALS = 40
 
+_FEW, _OFTEN = 8, 3
+"""An interval is often refused where that happens in so many of a few rehearsals with noise."""
+
 _QUESTIONS = 8
 """The number of queries of an estimator after which noise repeats from one rehearsal to the next."""
 
@@ -31,6 +34,17 @@ def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guaran
         for run in range(REHEARSALS)
     )
     return sum(bool(effect.no_interval) for effect in effects)
+
+
+def is_often_refused(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> bool:
+    """Return whether at least 3 of 8 rehearsals with noise yield no interval; no more are rehearsed than that takes."""
+    refused = 0
+    for run in range(_FEW):
+        noisy = _NoisyRehearsal(rehearsal, run)
+        refused += bool(estimator.estimate(noisy, epsilon=guarantee.epsilon, delta=guarantee.delta).no_interval)
+        if refused == _OFTEN or run + 1 - refused > _FEW - _OFTEN:
+            break
+    return refused == _OFTEN
 
 
 def odds(refused: int) -> str:

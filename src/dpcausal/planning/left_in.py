@@ -52,14 +52,13 @@ def confounders_of(estimator: Estimator, schema: Schema) -> tuple[str, ...]:
 def expected_left_in(estimator: Estimator, confounders: Sequence[str], rehearsal: Rehearsal) -> float:
     """Return the confounding that an adjustment is expected to leave in.
 
-    Strata leave in what is within their bins. Every adjustment leaves in what is due to confounders that it does not
-    use, each of which has an equal part.
+    Strata leave in what is within their bins. Confounders that an adjustment does not use may have all of it.
     """
     inner = getattr(estimator, "estimator", estimator)
     if isinstance(inner, Stratification):
         return confounding_left(cuts_of(inner.by), confounders, rehearsal)
     unused = [name for name in confounders if name not in adjusts_for(inner)]
-    return rehearsal.confounding * rehearsal.sd * len(unused) / len(confounders) if unused else 0.0
+    return rehearsal.confounding * rehearsal.sd if unused else 0.0
 
 
 def with_expected_left_in(effect: Effect, bound: float, rehearsal: Rehearsal) -> Effect:

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
@@ -24,9 +23,11 @@ from dpcausal.estimators.average import (
     Winsorised,
 )
 from dpcausal.guarantee import Guarantee
+from dpcausal.planning.candidate import Candidate, Shape
+from dpcausal.planning.interval_refusals import is_often_refused
 from dpcausal.planning.left_in import LeavingIn, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import propose_strata
+from dpcausal.planning.strata import propose_some_strata, propose_strata
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
@@ -41,9 +42,6 @@ LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadrati
 OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "overlap population"
 """Why an estimator is not ranked among those of all units, and how its estimand says so."""
 
-Shape = Literal["unknown", "linear"]
-"""What is known about how outcomes and treatment depend on covariates: nothing, or that models of main effects hold."""
-
 _OWN_DESIGN = (
     ClusterTrial,
     ComplierEffect,
@@ -55,54 +53,14 @@ _OWN_DESIGN = (
 """Estimators of a design, or of an effect, that no other estimator is for. To rank others beside them would be to
 suggest strata of clusters, or a mean in place of a median."""
 
+_MODELS = ArmContrasts, BlockAverage, DoublyRobust, InverseWeighting, RegressionAdjustment
+"""Estimators whose models noise may drown, so that there is no interval."""
+
 _MOST_FEATURES = 30
 """Regressions with more features than this are not tried."""
 
-_PREFERENCE = 2.0
-"""Where shapes are unknown, an estimator with a model comes first only where it is so much more precise than strata."""
-
-_TAIL_PREFERENCE = 1.1
-"""Winsorising, which assumes something about the tail, comes first only where it is so much more precise."""
-
 _MOST_NAMES = 4
 """A label lists so many covariates; of more it gives the number."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An estimator and its expected error.
-
-    Attributes:
-        estimator: The estimator, ready to use.
-        label: Its name, in words.
-        half_width: The expected half width of the 95 % interval, which allows for the bias: the distance to the truth
-            that the estimate stays within in 95 % of studies. Infinite where no interval is expected.
-        sampling_sd: The standard deviation of the sampling error.
-        privacy_sd: The standard deviation of the privacy noise.
-        bias: The confounding that is expected to stay in the estimate.
-        delta: The delta to use: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
-        assumes: The shape that it assumes, in words.
-        whole: Whether it adjusts for every confounder without a model.
-        left_out: The confounders that it does not adjust for.
-        not_ranked: Why it is listed apart; empty for those that are ranked.
-    """
-
-    estimator: Estimator
-    label: str
-    half_width: float
-    sampling_sd: float
-    privacy_sd: float
-    bias: float
-    delta: float
-    assumes: str
-    whole: bool = False
-    not_ranked: str = ""
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def interval(self) -> bool:
-        """Whether it is expected to yield an interval."""
-        return math.isfinite(self.half_width)
 
 
 @dataclass(frozen=True)
@@ -150,6 +108,9 @@ class Ranking:
             return "no estimator that adjusts is expected to give an interval: use more epsilon or more units"
         narrowest = min(self.candidates, key=lambda each: each.half_width)
         within = f"it is expected within {format_number(first.half_width)} of the truth in 95 % of studies"
+        if first.left_out:
+            without = f"allowing for {', '.join(first.left_out)}, which it does not adjust for"
+            return f"{within}, {without}; those that adjust for all are less than half as precise, or not expected"
         if narrowest is first:
             return f"{within}, the least of those that adjust"
         return (
@@ -171,18 +132,13 @@ class Ranking:
     def table(self) -> str:
         """The candidates, the best first, as a table in text."""
         lines = [f"{'':>3} {'interval ±':>10} {'left in':>9} {'delta':>6}  estimator (and shape)"]
-        lines += [f"{place:>2}. {_line(each)} ({each.assumes})" for place, each in enumerate(self.candidates, start=1)]
-        lines += [f"  - {_line(each)} ({each.not_ranked})" for each in self.not_ranked]
+        lines += [f"{place:>2}. {each.line} ({each.assumes})" for place, each in enumerate(self.candidates, start=1)]
+        lines += [f"  - {each.line} ({each.not_ranked})" for each in self.not_ranked]
         return "\n".join(lines)
 
     def __str__(self) -> str:
         table = [("why", self.why), ("privacy", f"at most {self.guarantee}")]
         return "\n".join([self.table, "", *text_lines(table + table_rows("assumes", self.assumed))])
-
-
-def _line(each: Candidate) -> str:
-    half = format_number(each.half_width) if each.interval else "none"
-    return f"{half:>10} {format_number(each.bias):>9} {each.delta:>6g}  {each.label}"
 
 
 def rank_estimators(
@@ -232,7 +188,7 @@ def rank_estimators(
     found = scenario.adjusted(by) if names else scenario.randomised(by)
     # Where no estimator is of all units, those of the overlap population are ranked.
     reason = "" if any(not each.not_ranked for each in found) else OTHER_EFFECT
-    ranked = sorted((each for each in found if each.not_ranked == reason), key=lambda each: _order(each, shape))
+    ranked = scenario.sorted_as_given([each for each in found if each.not_ranked == reason], shape)
     apart = tuple(each for each in found if each.not_ranked != reason)
     assumed = (*rehearsal.caveats, *scenario.caveats(ranked, shape))
     return Ranking(tuple(ranked), apart, len(names), shape, guarantee, rehearsal, assumed)
@@ -248,18 +204,6 @@ def rank_alone(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee)
     name = type(estimator).__name__
     candidate = _Scenario(rehearsal, guarantee, ()).candidate(estimator, name, "as it says itself", whole=True)
     return Ranking((candidate,), (), 0, "unknown", guarantee, rehearsal, rehearsal.caveats)
-
-
-def _order(candidate: Candidate, shape: Shape) -> tuple[bool, float, float]:
-    """Return what candidates are sorted by: their width, or their noise where no interval is expected.
-
-    One that leaves confounders out comes after all that adjust for every one.
-    """
-    factor = _PREFERENCE if shape == "unknown" and not candidate.whole else 1.0
-    if isinstance(candidate.estimator, Winsorised):
-        factor *= _TAIL_PREFERENCE
-    noise = math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
-    return bool(candidate.left_out), candidate.half_width * factor, noise
 
 
 @dataclass(frozen=True)
@@ -331,6 +275,21 @@ class _Scenario:
         pure = estimator.estimate(self.rehearsal, epsilon=epsilon)
         return min((effect, delta), (pure, 0.0), key=lambda each: (half_width(each[0]), each[0].privacy_sd))
 
+    def sorted_as_given(self, found: Sequence[Candidate], shape: Shape) -> list[Candidate]:
+        """Return candidates, the best first; a model comes first only where noise rarely leaves it without an interval.
+
+        One that it often leaves without has none to expect. Those that come later are not rehearsed with noise.
+        """
+        ranked = sorted(found, key=lambda each: each.order(shape))
+        while ranked[0].interval and self._is_often_refused(ranked[0]):
+            ranked[0] = replace(ranked[0], half_width=math.inf)
+            ranked.sort(key=lambda each: each.order(shape))
+        return ranked
+
+    def _is_often_refused(self, first: Candidate) -> bool:
+        guarantee = replace(self.guarantee, delta=first.delta)
+        return isinstance(first.estimator, _MODELS) and is_often_refused(first.estimator, self.rehearsal, guarantee)
+
     def randomised(self, by: Sequence[str | Cut]) -> list[Candidate]:
         """Return what fits a trial, where nothing needs adjustment: means, of winsorised outcomes too."""
         found = [self.candidate(DifferenceInMeans(), "difference in means", "none", whole=True)]
@@ -350,7 +309,10 @@ class _Scenario:
         covariates = self.confounders
         names = _listed(covariates)
         n, treated, schema = self.rehearsal.compared, self.rehearsal.treated_share, self.rehearsal.schema
-        strata = by or propose_strata(schema, n, covariates, treated_share=treated)
+        proposed = (
+            propose(schema, n, covariates, treated_share=treated) for propose in (propose_strata, propose_some_strata)
+        )
+        strata = by or next(filter(None, proposed), ())
         found = [self.stratification(strata)] if strata else []
         if strata and isinstance(schema.outcome, Real):
             found.append(self.stratification(strata, winsorised=True))

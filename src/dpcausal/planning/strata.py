@@ -53,14 +53,38 @@ def propose_strata(schema: Schema, n: int, covariates: Sequence[str], *, treated
     return tuple(covariates) if fits else ()
 
 
-def confounding_left(cuts: Sequence[Cut], confounders: Sequence[str], rehearsal: Rehearsal) -> float:
-    """Return the confounding that strata are expected to leave in: within given edges, and of confounders not cut.
+def propose_some_strata(
+    schema: Schema, n: int, covariates: Sequence[str], *, treated_share: float = 0.5
+) -> tuple[str, ...]:
+    """Return strata of some covariates, for tables with too few units for strata of all of them.
 
-    What stays within bins at quantiles is corrected for, and in the interval.
+    Covariates are taken in their order as long as there are units enough. Numbers are only where they declare typical
+    values: where units are few, noise hides where to cut the others.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Treatment
+        >>> columns = [Real("age", 20, 80, typical=(30, 70)), Binary("sex"), Real("severity", 0, 24), Binary("smoker")]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=columns)
+        >>> propose_some_strata(schema, 200, [column.name for column in columns])
+        ('age', 'sex', 'smoker')
+    """
+    chosen: tuple[str, ...] = ()
+    for column in covariates_named(covariates, schema):
+        if not isinstance(column, Real) or column.typical:
+            chosen = propose_strata(schema, n, (*chosen, column.name), treated_share=treated_share) or chosen
+    return chosen
+
+
+def confounding_left(cuts: Sequence[Cut], confounders: Sequence[str], rehearsal: Rehearsal) -> float:
+    """Return the confounding that strata are expected to leave in: within given edges, each with an equal part.
+
+    Confounders that are not cut may have all of it. What stays within bins at quantiles is corrected for, and in the
+    interval.
     """
     cut = {each.name: each for each in cuts}
-    left = [_left_by(cut[name], rehearsal) if name in cut else 1.0 for name in confounders]
-    return rehearsal.confounding * rehearsal.sd * sum(left) / len(left) if left else 0.0
+    left = [_left_by(cut[name], rehearsal) for name in confounders if name in cut]
+    share = sum(left) / len(left) if len(left) == len(confounders) else 1.0
+    return rehearsal.confounding * rehearsal.sd * share if confounders else 0.0
 
 
 def _left_by(cut: Cut, rehearsal: Rehearsal) -> float:

@@ -12,7 +12,7 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import CellMeans, effect_of, released_cells
-from dpcausal.estimators.interval_policy import hidden_features, hidden_names, whole_range
+from dpcausal.estimators.interval_policy import hidden_covariates, not_adjusted, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.guarantee import Guarantee
@@ -20,6 +20,7 @@ from dpcausal.interval import half_width
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.queries.features import numbers_among
 from dpcausal.source import Source, guarantee_for
 from dpcausal.treatment import Treatment
 
@@ -127,7 +128,9 @@ class ArmContrasts(BaseEstimator):
         first, last = schema.treatment.compared_places
         line = [float(place == last) - float(place == first) for place in range(len(means.names))]
         half = half_width(means.sampling_sd(line), means.noise_along(line), 0.95)
-        features = list(fit.resolution), query.features(schema)
+        features, numbers = query.features(schema), numbers_among(self.covariates, schema)
+        unread = fit.signs((first, last), means).unread
+        unadjusted = not_adjusted(list(fit.resolution), features, numbers, unread)
         return effect_of(
             source,
             fit,
@@ -138,8 +141,9 @@ class ArmContrasts(BaseEstimator):
             method=f"means of {len(means.names)} arms from one query, adjusted by regression in each arm on "
             + ", ".join(self.covariates),
             assumptions=(no_confounders_but(self.covariates), "outcomes are linear in these", NO_INTERFERENCE),
-            unadjusted=hidden_names(*features),
-            no_interval=hidden_features(*features) or whole_range(half, schema.outcome_bounds, self.covariates),
+            unadjusted=unadjusted,
+            no_interval=hidden_covariates(unadjusted, features)
+            or whole_range(half, schema.outcome_bounds, self.covariates),
         )
 
 

@@ -15,11 +15,11 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.interval_policy import (
     MAX_CUT_OFF,
-    MIN_RESOLUTION,
     arm_clipped,
-    hidden_features,
+    hidden_covariates,
     hidden_names,
     limit_bias,
+    not_adjusted,
     whole_range,
 )
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
@@ -93,7 +93,7 @@ class DoublyRobust(BaseEstimator):
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
         logistic regression has no delta, nor has a query that needs less noise without one.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a tenth of epsilon, which later estimators use again.
+        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
 
     The interval allows for models that are linear in a number itself or in its normal score: the scale is halfway
     between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models
@@ -232,12 +232,9 @@ class DoublyRobust(BaseEstimator):
         noise = (*mean.noise, left_in)
         cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
         names = design_names(self.covariates, source.schema)
-        hidden = hidden_features(list(regressions.resolution), names)
-        numbers = numbers_among(self.covariates, source.schema)
-        # Of a value of a category, its share bounds what it can confound; of a hidden number, nothing does.
-        unadjusted = tuple(name for name in hidden_names(list(regressions.resolution), names) if name in numbers)
-        if float(regressions.resolution.max()) < MIN_RESOLUTION:
-            unadjusted = tuple(self.covariates)
+        resolution, numbers = list(regressions.resolution), numbers_among(self.covariates, source.schema)
+        hidden = hidden_covariates(hidden_names(resolution, names), names)
+        unadjusted = not_adjusted(resolution, names, numbers, ())
         refusal = arm_refusal(releases[0], source, fit)
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
         control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])

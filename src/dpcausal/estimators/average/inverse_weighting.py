@@ -60,7 +60,7 @@ class InverseWeighting(BaseEstimator):
         by its score. Covariates and outcome need public bounds; nothing else about a unit need be public. Delta is
         spent only where Gaussian noise is narrower than Laplace noise.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a tenth of epsilon, which later estimators use again.
+        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.

@@ -11,7 +11,7 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
-from dpcausal.estimators.interval_policy import hidden_features, hidden_names, whole_range
+from dpcausal.estimators.interval_policy import hidden_covariates, not_adjusted, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
@@ -27,7 +27,7 @@ from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments
-from dpcausal.queries.features import design_names
+from dpcausal.queries.features import design_names, numbers_among
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
 
@@ -50,14 +50,15 @@ class RegressionAdjustment(BaseEstimator):
         grows with the number of features, with delta 0 with its square: beyond four features allow a small delta. Where
         delta 0 needs less noise, delta is not used.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a tenth of epsilon, which later estimators use again.
+        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
 
     The regressions know the size of the noise in their moments. Where noise hides what a covariate explains, the
     confounding that may be left in is part of the standard error, as privacy noise. It follows from a prior: covariates
     explain a third of the outcome's variance, or a twentieth of a binary outcome's, and as much again along the
     direction in which arms differ. The interval also allows for outcomes that are linear in a number itself or in its
     normal score: the scale is halfway between both, unless `transform` declares a shape. There is no interval where it
-    would be as wide as the range of possible effects, or where noise hides how a covariate varies.
+    would be as wide as the range of possible effects, or where noise hides how a number varies that has no scale, or
+    every covariate.
 
     Attributes:
         covariates: The covariates to adjust for. Keep the list short: each one costs accuracy.
@@ -103,7 +104,9 @@ class RegressionAdjustment(BaseEstimator):
         noise = _terms(release, fit, posterior.effect_variance)
         means = sum(source.schema.outcome_bounds) / 2 + posterior.means
         listed = ", ".join(self.covariates)
-        features = list(posterior.resolution), design_names(self.covariates, source.schema)
+        features, numbers = (of(self.covariates, source.schema) for of in (design_names, numbers_among))
+        signs = signs_of_moments(release, source, fit)
+        unadjusted = not_adjusted(list(posterior.resolution), features, numbers, signs.unread)
         refusal = arm_refusal(release, source, fit)
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
@@ -124,9 +127,9 @@ class RegressionAdjustment(BaseEstimator):
             ),
             receipts=receipts,
             notes=(*scaled.notes, *source.caveats),
-            unadjusted=() if refusal else hidden_names(*features),
+            unadjusted=() if refusal else unadjusted,
             no_interval=refusal
-            or hidden_features(*features)
+            or hidden_covariates(unadjusted, features)
             or whole_range(half_width(sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
             arm_means=adjusted_means(
                 source.schema,
@@ -137,8 +140,8 @@ class RegressionAdjustment(BaseEstimator):
                 noise_covariance=posterior.mean_covariance,
             ),
         )
-        allowance = left_by_scores(scaled, features[1], posterior.adjustments(fit))
-        return warned(effect.with_bias(allowance), source.schema, signs_of_moments(release, source, fit))
+        allowance = left_by_scores(scaled, features, posterior.adjustments(fit))
+        return warned(effect.with_bias(allowance), source.schema, signs)
 
 
 def _terms(release: Release, fit: OutcomeRegressions, variance: float) -> tuple[NoiseTerm, ...]:
