@@ -11,7 +11,6 @@ from dpcausal.audit.tables import Unmetered
 from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.features import Estimand
-from dpcausal.vault.engines.duckdb import connect
 from tests.support.engines import CachedEngine
 
 SCHEMA = dpc.Schema(
@@ -86,7 +85,7 @@ def test_ridge_is_undone() -> None:
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATO"])
 def test_privacy_noise_is_as_large_as_printed(estimand: Estimand) -> None:
-    table = CachedEngine(connect(threads=1).from_arrow(table_of(10_000)), SCHEMA)
+    table = CachedEngine.of(table_of(10_000), SCHEMA)
     source, estimator = Unmetered(table, SCHEMA), dpc.InverseWeighting(covariates=OF, estimand=estimand)
     effects = [estimator.estimate(source, epsilon=1.0) for _ in range(50)]
     sd = np.std([effect.estimate for effect in effects])

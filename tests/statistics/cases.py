@@ -14,7 +14,6 @@ from dpcausal.effect import Estimator
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import codes_of
 from dpcausal.schema import Protects
-from dpcausal.vault.engines.duckdb import connect
 from tests.statistics import references
 from tests.statistics.references import Reference
 from tests.statistics.samplers import OneMoved, Opposite, Undrawn
@@ -73,7 +72,7 @@ class Case:
 
 @cache
 def _engine(kind: Kind, declared: dpc.Schema) -> CachedEngine:
-    return CachedEngine(connect(threads=1).from_arrow(table(kind)), declared)
+    return CachedEngine.of(table(kind), declared)
 
 
 class Results:

@@ -16,7 +16,6 @@ from dpcausal.audit.tables import Unmetered
 from dpcausal.effect import Estimator
 from dpcausal.estimators import scale_fit, score_noise
 from dpcausal.source import SummedSource
-from dpcausal.vault.engines.duckdb import connect
 from tests.statistics.samplers import Undrawn
 from tests.support.engines import CachedEngine
 
@@ -55,7 +54,7 @@ def _table(shape: Shape, n: int) -> tuple[pa.Table, float]:
 def _estimated(name: str, shape: Shape, creatinine: dpc.Real, n: int = 20_000) -> tuple[dpc.Effect, float]:
     table, effect = _table(shape, n)
     schema = _schema(creatinine)
-    source = Unmetered(CachedEngine(connect(threads=1).from_arrow(table), schema), schema, Undrawn())
+    source = Unmetered(CachedEngine.of(table, schema), schema, Undrawn())
     found = ESTIMATORS[name].estimate(source, epsilon=1.0, delta=1e-6)
     assert isinstance(found, dpc.Effect)
     return found, abs(found.estimate - effect)
@@ -106,7 +105,7 @@ def test_a_hidden_confounder_without_a_scale_has_no_interval(name: str) -> None:
     """Answers that are added up over sites have no scales: nobody knows how a number varies on far too wide bounds."""
     table, _ = _table("value", 20_000)
     schema = _schema(dpc.Real("creatinine", 0, 150))
-    source = SummedSource(Unmetered(CachedEngine(connect(threads=1).from_arrow(table), schema), schema, Undrawn()))
+    source = SummedSource(Unmetered(CachedEngine.of(table, schema), schema, Undrawn()))
     effect = ESTIMATORS[name].estimate(source, epsilon=1.0, delta=1e-6)
     assert isinstance(effect, dpc.Effect)
     assert "hides how creatinine varies" in effect.no_interval

@@ -79,6 +79,12 @@ class CachedEngine(DuckDBEngine):
         self._sums: dict[str, ExactInts] = {}
         self._cached = {schema: (self._columns, self._sums)}
 
+    @classmethod
+    def of(cls, table: object, schema: Schema) -> Self:
+        """Return an engine over an Arrow table with a connection of its own."""
+        connection = connect(threads=1)
+        return cls(connection.from_arrow(table), schema, connection=connection)
+
     def with_schema(self, schema: Schema) -> Self:
         """See `SchemaEngine.with_schema`."""
         other = super().with_schema(schema)
@@ -121,5 +127,4 @@ def fresh_noise(table: object, schema: Schema) -> Unmetered:
     A vault answers the same question once and for all; to see the law of its noise by vaults, each draw takes a new
     ledger and another reading of the table, 30 times the work.
     """
-    connection = connect(threads=1)
-    return Unmetered(CachedEngine(connection.from_arrow(table), schema, connection=connection), schema)
+    return Unmetered(CachedEngine.of(table, schema), schema)

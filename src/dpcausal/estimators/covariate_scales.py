@@ -7,12 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcausal.calibration import calibrate
 from dpcausal.columns import indicator_of
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, noise_sd
 from dpcausal.estimators.scale_fit import FittedScale, fit_scale, typical_scale
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
 from dpcausal.queries.features import covariates_named
@@ -184,8 +182,7 @@ def _stored(source: Source, query: CovariateCounts, most: float) -> Guarantee | 
 
 def _noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:
     """Return the standard deviation of the noise in each count."""
-    noise = calibrate(query, schema, guarantee)
-    return math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance)
+    return noise_sd(query, schema, guarantee, query.own_names[0])
 
 
 def fits(release: Release, columns: Sequence[Real], n: int) -> dict[str, FittedScale]:

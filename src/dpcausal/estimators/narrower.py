@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from dpcausal.calibration import Noise, calibrate
+from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.release import Receipt
+from dpcausal.schema import Schema
 from dpcausal.source import Source
 
 
@@ -35,15 +37,25 @@ def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str
     if guarantee.delta == 0 or query.noise != "either" or source.rule == "zcdp":
         return guarantee
     pure = replace(guarantee, delta=0.0)
-    sds = [_sd(calibrate(query, source.schema, each), coordinate) for each in (pure, guarantee)]
+    sds = [noise_sd(query, source.schema, each, coordinate) for each in (pure, guarantee)]  # type: ignore[arg-type]
     return pure if sds[0] <= sds[1] else guarantee
+
+
+@lru_cache(1024)
+def noise_sd(query: Query, schema: Schema, guarantee: Guarantee, coordinate: str) -> float:
+    """Return the standard deviation of the noise in a number of an answer, in ticks; rehearsals ask for the same again.
+
+    Args:
+        query: The query.
+        schema: What is public about the table.
+        guarantee: What is spent on it.
+        coordinate: The number's name.
+    """
+    noise = calibrate(query, schema, guarantee)
+    place = next(place for place, at in enumerate(noise.sensitivity.coordinates) if at.name == coordinate)
+    return (noise.scales[place] or 0.0) * (2**0.5 if noise.family == "laplace" else 1.0)
 
 
 def spent(allowed: Guarantee, receipts: Sequence[Receipt]) -> Guarantee:
     """Return what may be spent, with no more delta than queries had."""
     return replace(allowed, delta=min(sum(receipt.delta for receipt in receipts), allowed.delta))
-
-
-def _sd(noise: Noise, coordinate: str) -> float:
-    place = next(place for place, at in enumerate(noise.sensitivity.coordinates) if at.name == coordinate)
-    return (noise.scales[place] or 0.0) * (2**0.5 if noise.family == "laplace" else 1.0)

@@ -36,7 +36,7 @@ class MemoryEngine:
         self._columns = columns
         self._connection = connect(threads=1)
         self._lock = threading.Lock()  # a connection answers one thread at a time
-        table = pa.table({name: column.astype(np.int32) for name, column in columns.items()})
+        table = pa.Table.from_arrays([_arrow(column) for column in columns.values()], names=list(columns))
         self._connection.from_arrow(table).create(_NAME)
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
@@ -76,3 +76,9 @@ class MemoryEngine:
     def _rows(self, columns: Sequence[str], *, whole: bool) -> Batch:
         rows = self._columns if whole else compared(self._columns)
         return {name: rows[name] for name in columns}
+
+
+def _arrow(column: NDArray[Any]) -> pa.Array:
+    """Return integers as Arrow has them, by their buffer: pa.array() loads pandas to ask whether they are a Series."""
+    codes = np.ascontiguousarray(column, dtype=np.int32)
+    return pa.Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
