@@ -20,7 +20,7 @@ from dpcausal.interval import half_width
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
 from dpcausal.queries.cuts import cuts_of
-from dpcausal.queries.features import numbers_among
+from dpcausal.queries.features import features_of
 from dpcausal.source import Source, guarantee_for
 from dpcausal.treatment import Treatment
 
@@ -128,9 +128,8 @@ class ArmContrasts(BaseEstimator):
         first, last = schema.treatment.compared_places
         line = [float(place == last) - float(place == first) for place in range(len(means.names))]
         half = half_width(means.sampling_sd(line), means.noise_along(line), 0.95)
-        features, numbers = query.features(schema), numbers_among(self.covariates, schema)
         unread = fit.signs((first, last), means).unread
-        unadjusted = not_adjusted(list(fit.resolution), features, numbers, unread)
+        unadjusted = not_adjusted(list(fit.resolution), features_of(self.covariates, schema), unread)
         return effect_of(
             source,
             fit,
@@ -142,7 +141,7 @@ class ArmContrasts(BaseEstimator):
             + ", ".join(self.covariates),
             assumptions=(no_confounders_but(self.covariates), "outcomes are linear in these", NO_INTERFERENCE),
             unadjusted=unadjusted,
-            no_interval=hidden_covariates(unadjusted, features)
+            no_interval=hidden_covariates(unadjusted, self.covariates)
             or whole_range(half, schema.outcome_bounds, self.covariates),
         )
 
