@@ -54,11 +54,6 @@ def numbers_among(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     return tuple(column.name for column in covariates_named(covariates, schema) if isinstance(column, Real))
 
 
-def features_of(covariates: Sequence[str], schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Return the features of a linear regression, covariate by covariate."""
-    return {name: design_names([name], schema) for name in covariates}
-
-
 def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """Return the features of a linear regression: without a constant and without the first of several values."""
     names: list[str] = []

@@ -11,7 +11,7 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
-from dpcausal.estimators.interval_policy import hidden_covariates, not_adjusted, whole_range
+from dpcausal.estimators.interval_policy import hidden_covariates, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
@@ -21,13 +21,14 @@ from dpcausal.estimators.outcome_regression import (
     fit_regressions,
     sampling_covariance,
     signs_of_moments,
+    unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments
-from dpcausal.queries.features import design_names, features_of
+from dpcausal.queries.features import design_names
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
 
@@ -105,7 +106,7 @@ class RegressionAdjustment(BaseEstimator):
         means = sum(source.schema.outcome_bounds) / 2 + posterior.means
         listed = ", ".join(self.covariates)
         signs = signs_of_moments(release, source, fit)
-        unadjusted = not_adjusted(list(posterior.resolution), features_of(self.covariates, source.schema), signs.unread)
+        unadjusted = unadjusted_covariates(list(posterior.resolution), self.covariates, source.schema, signs.unread)
         refusal = arm_refusal(release, source, fit)
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
