@@ -4,7 +4,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError
-from dpcausal.estimators.interval_policy import hidden_covariates
+from dpcausal.estimators.interval_policy import hidden_features
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.study import Study
 
@@ -33,7 +33,7 @@ def test_hint_for_strata_shows_the_form_of_a_study_file() -> None:
 
 
 def test_refusal_names_only_what_noise_hides() -> None:
-    text = hidden_covariates(["admissions"], ["admissions", "age", "ward"])
+    text = hidden_features([0.1, 50.0, 60.0], ["admissions", "age", "ward"])
     assert text.startswith("privacy noise hides how admissions varies; ")
     assert "first check that values of admissions are spelled" in text
     assert "fewer covariates" in text

@@ -11,6 +11,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.columns import Column
+from dpcausal.effect import Estimator
 from dpcausal.errors import BudgetExceededError, SchemaError
 from dpcausal.estimators import covariate_scales
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
@@ -316,3 +317,22 @@ def test_counts_that_would_drown_have_no_share_but_stored_ones_are_used() -> Non
     later = with_scales(source, COVARIATES, dpc.Guarantee(epsilon=1e-3))
     assert later.receipts[0].stored
     assert later.rest.epsilon == 1e-3
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        dpc.RegressionAdjustment(["creatinine", "age"]),
+        dpc.ArmContrasts(covariates=["creatinine", "age"]),
+        dpc.ComplierEffect(received="smoker", covariates=["creatinine", "age"]),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_regressions_of_every_design_have_scales(estimator: Estimator) -> None:
+    """Between codebook bounds they gave narrow intervals around the confounded difference."""
+    source = vault()
+    effect = estimator.estimate(source, epsilon=8.0)
+    assert effect.receipts[0].query == "covariate_counts"
+    assert sum(receipt.epsilon for receipt in effect.receipts) == pytest.approx(effect.guarantee.epsilon) == 8
+    assert spent(source) == pytest.approx(8)
+    assert "privacy noise hides" not in effect.no_interval

@@ -33,9 +33,7 @@ RULES: dict[str, tuple[Callable[[float], str], float, str]] = {
         "as wide as the range of possible effects",
     ),
     "hidden variance": (
-        lambda noise: policy.hidden_covariates(
-            policy.not_adjusted([9.0, policy.MIN_RESOLUTION / noise], COVARIATES, COVARIATES, ()), COVARIATES
-        ),
+        lambda noise: policy.hidden_features([9.0, policy.MIN_RESOLUTION / noise], COVARIATES),
         1.0,
         "hides how sex varies",
     ),

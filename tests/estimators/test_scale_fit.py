@@ -1,6 +1,9 @@
 """The scale of a covariate that is found in noisy counts of its values."""
 
+import math
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,3 +160,36 @@ def test_knots_rise_within_the_bounds() -> None:
                 assert knots[0, 0] >= 0
                 assert knots[-1, 0] <= 15
                 assert np.abs(knots[:, 1]).max() <= 1
+
+
+_HOSTILE: dict[str, Callable[[np.random.Generator, int, float, float], Array]] = {
+    "noise": lambda r, size, _, sd: sd * r.normal(size=size),
+    "negative": lambda r, size, _, sd: -np.abs(sd * r.normal(size=size)),
+    "huge": lambda r, size, *_: 1e15 * r.normal(size=size),
+    "all equal": lambda _, size, __, sd: np.full(size, sd),
+    "nothing": lambda _, size, *__: np.zeros(size),
+    "one bin": lambda r, size, n, _: n * (np.arange(size) == r.integers(size)),
+    "both ends": lambda _, size, n, __: n / 2 * np.isin(np.arange(size), [0, size - 1]),
+}
+
+
+@pytest.mark.parametrize("kind", _HOSTILE)
+def test_whatever_is_released_a_scale_is_one(kind: str) -> None:
+    """No counts raise, warn or make a number that is none: that would depend on the table."""
+    random = np.random.default_rng(len(kind))
+    for low, high, transform in ((0, 1, None), (-50, 50, "linear"), (0.2, 15, "log"), (1e6, 1e6 + 1, None)):
+        n, noise_sd = random.choice([1, 10, 1_566, 1e9]), random.choice([1e-9, 1.0, 1e3, 1e15])
+        missing = random.choice([0.0, -n, n, 1e15])
+        coarse, fine = (_HOSTILE[kind](random, size, n, noise_sd) for size in (COARSE, FINE))
+        with warnings.catch_warnings(), np.errstate(divide="raise", over="raise", invalid="raise"):
+            warnings.simplefilter("error")
+            fit = fit_scale(Real("x", low, high, transform=transform), coarse, fine, missing, noise_sd, n)
+            for each in (fit, replace(fit, found=True)):
+                values, scores = np.array(each.scale.knots).T
+                assert np.all(np.diff(values) > 0)
+                assert np.all(np.diff(scores) > 0)
+                assert low <= each.quantile(0.01) <= each.quantile(0.99) <= high
+                assert 0 <= each.shape_share <= 1
+                assert 0 <= each.missing_share <= 1
+                assert each.spread > 0
+                assert all(map(math.isfinite, (each.location, each.spread, each.skewness, each.skewness_sd)))

@@ -97,8 +97,8 @@ def test_strata_of_some_confounders_say_so_and_come_last(n: int, confounding: fl
     assert not strata.whole
     assert strata.left_out == ("x1",)
     assert strata.assumes == "none within cells, but not adjusted for x1"
-    assert strata.bias == pytest.approx(confounding / 12**0.5 * (1 - 1 / math.pi), rel=1e-6)
-    out = [bool(each.left_out) for each in ranking.candidates]
+    assert strata.bias == pytest.approx(confounding / 12**0.5, rel=1e-6)  # all of it may be due to x1
+    out = [bool(each.left_out) for each in ranking.candidates if each.interval]
     assert out == sorted(out)
 
 
@@ -164,7 +164,8 @@ def test_a_ranking_of_twelve_covariates_rehearses_little(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(dpc.Rehearsal, "release", counted)
     chosen(20_000, count=12)
-    assert len([name for name in asked if name != "missing_outcomes"]) <= 30  # which costs hardly any time
+    asked = [name for name in asked if name != "missing_outcomes"]  # which costs hardly any time
+    assert len(asked) <= 30 + 6 * 4  # the first is rehearsed with noise until six of eight give an interval
 
 
 def doses(*columns: Any) -> dpc.Rehearsal:

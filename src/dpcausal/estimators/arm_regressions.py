@@ -328,6 +328,12 @@ class ArmRegressions:
         shared: Array = self.slopes @ spread @ self.slopes.T / sizes.sum()
         return around + shared
 
+    def adjustments(self, first: int, second: int) -> Array:
+        """Return what each feature takes off the difference between two arms' means."""
+        centres = self.equations.sums[:, 0, 1:] / self.equations.sizes[:, None]
+        taken: Array = self._half * (self.slopes[second] * centres[second] - self.slopes[first] * centres[first])
+        return taken
+
     def arm_sizes(self, names: Sequence[str]) -> JointEstimate:
         """Return the number of units in each arm, with the noise in it."""
         arms = len(names)

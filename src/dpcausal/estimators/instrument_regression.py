@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpcausal.estimators.interval_policy import hidden_covariates, not_adjusted
+from dpcausal.estimators.interval_policy import hidden_covariates
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, effect_noise_covariance, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
     arm_refusal,
     fit_regressions,
     signs_of_moments,
+    unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import Signs
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
-from dpcausal.queries.features import design_names, numbers_among
 from dpcausal.queries.instrument_moments import RECEIVED
 from dpcausal.queries.regression_moments import OUTCOME
 from dpcausal.release import Release
@@ -74,9 +74,9 @@ def adjusted_parts(
         noise=_noise(release, query.received, fits[0], posteriors),
     )
     signs = signs_of_moments(releases[0], source, plain[0])
-    features, numbers = (of(query.covariates, source.schema) for of in (design_names, numbers_among))
-    unadjusted = not_adjusted(list(posteriors[0].resolution), features, numbers, signs.unread)
-    refusal = arm_refusal(releases[0], source, fits[0]) or hidden_covariates(unadjusted, features)
+    resolution = list(posteriors[0].resolution)
+    unadjusted = unadjusted_covariates(resolution, query.covariates, source.schema, signs.unread)
+    refusal = arm_refusal(releases[0], source, fits[0]) or hidden_covariates(unadjusted, query.covariates)
     return parts, refusal, signs
 
 

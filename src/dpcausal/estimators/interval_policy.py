@@ -5,7 +5,7 @@ in a model, or scores that clipping or a limit cut off. The rules read released 
 returns the reason for a refusal, or an empty text where its rule allows the interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 ARM_NOISE_SDS = 3.0
 """An arm is seen where its size exceeds so many standard deviations of the noise in it: in an empty arm, Gaussian noise
@@ -95,24 +95,27 @@ def hidden_names(resolution: Sequence[float], features: Sequence[str]) -> tuple[
     return tuple(name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION)
 
 
-def not_adjusted(
-    resolution: Sequence[float], features: Sequence[str], numbers: Sequence[str], unread: Sequence[str]
-) -> tuple[str, ...]:
-    """Return what a regression may not adjust for: nothing bounds the confounding by it that is left in.
+def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
+    """Refuse where noise hides how a covariate varies; the arguments are those of `hidden_names`."""
+    return hidden_covariates(hidden_names(resolution, features), features)
 
-    A listed value that noise hides is no such thing: its share of units bounds what it can confound, and the posterior
-    of the regression knows how little is known of it.
+
+def not_adjusted(
+    resolution: Sequence[float], covariates: Mapping[str, Sequence[str]], unread: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the covariates that a regression may not adjust for: nothing bounds the confounding that they leave in.
+
+    Noise hides all of their features. Where it hides one value of several, others show that the covariate is read, and
+    the share of that value bounds what it can confound.
 
     Args:
         resolution: Each feature's variance in standard deviations of the noise in it.
-        features: Their names.
-        numbers: Those that are numbers.
+        covariates: The features of each covariate.
         unread: The covariates of which every cell may be unreadable.
     """
-    hidden = hidden_names(resolution, features)
-    if len(hidden) < len(features):
-        hidden = tuple(name for name in hidden if name in numbers)
-    return tuple(dict.fromkeys((*hidden, *unread)))
+    features = [name for names in covariates.values() for name in names]
+    hidden = set(hidden_names(resolution, features))
+    return tuple(name for name, own in covariates.items() if name in unread or hidden.issuperset(own))
 
 
 def hidden_covariates(hidden: Sequence[str], features: Sequence[str]) -> str:

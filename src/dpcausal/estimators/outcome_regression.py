@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.estimators.interval_policy import arm_below_noise
+from dpcausal.columns import Indicator
+from dpcausal.estimators.interval_policy import arm_below_noise, not_adjusted
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
@@ -297,6 +298,18 @@ def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[
             all_there = all_there and mean(names[0]).resolves(_HIDDEN_SHARE)
         found += [column.name] * all_there
     return tuple(found)
+
+
+def unadjusted_covariates(
+    resolution: Sequence[float], covariates: Sequence[str], schema: Schema, unread: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the covariates that a regression may not adjust for, as `not_adjusted` has it.
+
+    Whether a value is missing is none of them: the share of units that lack it bounds what it can confound.
+    """
+    features = {name: design_names([name], schema) for name in covariates}
+    spared = {column.name for column in covariates_named(covariates, schema) if isinstance(column, Indicator)}
+    return tuple(name for name in not_adjusted(resolution, features, unread) if name not in spared)
 
 
 def as_score_coefficients(

@@ -239,8 +239,10 @@ def _logarithm(values: Array, skew: float) -> Array:
 
 
 def _correlation(first: Array, second: Array) -> float:
+    """Return the correlation under the law; 1 where one of both does not vary, and so cannot differ in shape."""
     first, second = (each - _WEIGHTS @ each for each in (first, second))
-    return float(_WEIGHTS @ (first * second) / math.sqrt((_WEIGHTS @ first**2) * (_WEIGHTS @ second**2)))
+    sds = math.sqrt(_WEIGHTS @ first**2) * math.sqrt(_WEIGHTS @ second**2)
+    return min(max(float(_WEIGHTS @ (first * second)) / sds, -1.0), 1.0) if sds > 0 else 1.0
 
 
 def _below(edges: Array, spread: float, skew: float) -> Array:

@@ -12,8 +12,7 @@ Shape = Literal["unknown", "linear"]
 """What is known about how outcomes and treatment depend on covariates: nothing, or that models of main effects hold."""
 
 _PREFERENCE = 2.0
-"""Where shapes are unknown, an estimator with a model comes first only where it is so much more precise than strata.
-One that leaves confounders out comes first only where it is so much more precise than any that adjusts for all."""
+"""Where shapes are unknown, an estimator with a model comes first only where it is so much more precise than strata."""
 
 _TAIL_PREFERENCE = 1.1
 """Winsorising, which assumes something about the tail, comes first only where it is so much more precise."""
@@ -61,11 +60,13 @@ class Candidate:
         half = format_number(self.half_width) if self.interval else "none"
         return f"{half:>10} {format_number(self.bias):>9} {self.delta:>6g}  {self.label}"
 
-    def order(self, shape: Shape) -> tuple[float, float]:
-        """Return what candidates are sorted by: their width, or their noise where no interval is expected."""
-        factor = _PREFERENCE if shape == "unknown" and (self.left_out or not self.whole) else 1.0
-        if self.left_out:
-            factor *= _PREFERENCE
+    def order(self, shape: Shape) -> tuple[bool, bool, float, float]:
+        """Return what candidates are sorted by: their width, or their noise where no interval is expected.
+
+        One that leaves confounders out comes after all that adjust for every one and are expected to give an interval.
+        """
+        factor = _PREFERENCE if shape == "unknown" and not self.whole else 1.0
         if isinstance(self.estimator, Winsorised):
             factor *= _TAIL_PREFERENCE
-        return self.half_width * factor, math.hypot(self.sampling_sd, self.privacy_sd, self.bias)
+        noise = math.hypot(self.sampling_sd, self.privacy_sd, self.bias)
+        return not self.interval, bool(self.left_out), self.half_width * factor, noise

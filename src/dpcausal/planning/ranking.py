@@ -110,7 +110,7 @@ class Ranking:
         within = f"it is expected within {format_number(first.half_width)} of the truth in 95 % of studies"
         if first.left_out:
             without = f"allowing for {', '.join(first.left_out)}, which it does not adjust for"
-            return f"{within}, {without}; those that adjust for all are less than half as precise, or not expected"
+            return f"{within}, {without}; none that adjusts for all is expected to give an interval"
         if narrowest is first:
             return f"{within}, the least of those that adjust"
         return (
@@ -287,8 +287,9 @@ class _Scenario:
         return ranked
 
     def _is_often_refused(self, first: Candidate) -> bool:
-        guarantee = replace(self.guarantee, delta=first.delta)
-        return isinstance(first.estimator, _MODELS) and is_often_refused(first.estimator, self.rehearsal, guarantee)
+        if not isinstance(first.estimator, _MODELS) or first.privacy_sd < first.sampling_sd:
+            return False
+        return is_often_refused(first.estimator, self.rehearsal, replace(self.guarantee, delta=first.delta))
 
     def randomised(self, by: Sequence[str | Cut]) -> list[Candidate]:
         """Return what fits a trial, where nothing needs adjustment: means, of winsorised outcomes too."""

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,15 +12,17 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import CellMeans, effect_of, released_cells
-from dpcausal.estimators.interval_policy import hidden_covariates, not_adjusted, whole_range
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
+from dpcausal.estimators.interval_policy import hidden_covariates, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, spent
+from dpcausal.estimators.outcome_regression import unadjusted_covariates
+from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
 from dpcausal.queries.cuts import cuts_of
-from dpcausal.queries.features import numbers_among
 from dpcausal.source import Source, guarantee_for
 from dpcausal.treatment import Treatment
 
@@ -48,8 +50,8 @@ class ArmContrasts(BaseEstimator):
         with the number of arms. With strata the noise in each cell is the same, and that in an average over strata
         grows with the root of their number: use few. With covariates the noise grows with the number of features, or
         with its square where delta is 0; each arm has a linear regression that knows the noise in its moments, as with
-        `RegressionAdjustment`. Intervals of all contrasts hold together: they are as wide as the largest of all errors
-        asks for, as those of Dunnett and of Tukey are, with privacy noise in them.
+        `RegressionAdjustment`. Numbers have scales, as there. Intervals of all contrasts hold together: they are as
+        wide as the largest of all errors asks for, as those of Dunnett and of Tukey are, with privacy noise in them.
 
     Attributes:
         contrasts: `reference` for every arm against the reference, `pairs` for all pairs.
@@ -96,7 +98,9 @@ class ArmContrasts(BaseEstimator):
                 hint="list the strata's columns among the covariates: each value then has a coefficient of its own.",
             )
         if self.covariates:
-            return self._adjusted(source, guarantee_for(source, epsilon, delta))
+            allowed = guarantee_for(source, epsilon, delta)
+            scaled = with_scales(source, self.covariates, allowed)
+            return replace(self, covariates=scaled.covariates)._adjusted(scaled, allowed)  # noqa: SLF001 (its own copy)
         treatment = source.schema.treatment
         found, guarantee = released_cells(CellMoments(cuts_of(self.by) if self.by else ()), source, epsilon, delta)
         cells = found.joined()
@@ -118,20 +122,20 @@ class ArmContrasts(BaseEstimator):
             notes=notes,
         )
 
-    def _adjusted(self, source: Source, allowed: Guarantee) -> Effect:
-        """Estimate adjusted contrasts."""
+    def _adjusted(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
+        """Estimate contrasts that are adjusted for covariates that have a scale."""
+        source = scaled.source
         schema, query = source.schema, ArmRegressionMoments(self.covariates)
-        guarantee = narrower(query, source, allowed, "arm_0 * outcome")
+        guarantee = narrower(query, source, scaled.rest, "arm_0 * outcome")
         fit = ArmRegressions.of(source.release(query, guarantee), schema)
         means = fit.means()
         contrasts = contrasts_of(means, schema.treatment, self.contrasts)
         first, last = schema.treatment.compared_places
         line = [float(place == last) - float(place == first) for place in range(len(means.names))]
         half = half_width(means.sampling_sd(line), means.noise_along(line), 0.95)
-        features, numbers = query.features(schema), numbers_among(self.covariates, schema)
         unread = fit.signs((first, last), means).unread
-        unadjusted = not_adjusted(list(fit.resolution), features, numbers, unread)
-        return effect_of(
+        unadjusted = unadjusted_covariates(list(fit.resolution), self.covariates, schema, unread)
+        effect = effect_of(
             source,
             fit,
             guarantee,
@@ -142,9 +146,13 @@ class ArmContrasts(BaseEstimator):
             + ", ".join(self.covariates),
             assumptions=(no_confounders_but(self.covariates), "outcomes are linear in these", NO_INTERFERENCE),
             unadjusted=unadjusted,
-            no_interval=hidden_covariates(unadjusted, features)
+            no_interval=hidden_covariates(unadjusted, self.covariates)
             or whole_range(half, schema.outcome_bounds, self.covariates),
+            notes=scaled.notes,
         )
+        receipts = (*scaled.receipts, *effect.receipts)
+        effect = replace(effect, receipts=receipts, guarantee=spent(allowed, receipts))
+        return effect.with_bias(left_by_scores(scaled, query.features(schema), fit.adjustments(first, last)))
 
 
 def standardised(cells: CellMeans, treatment: Treatment) -> JointEstimate:

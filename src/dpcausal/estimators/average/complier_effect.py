@@ -9,9 +9,10 @@ from dpcausal.effect import Effect
 from dpcausal.effect_measures import ratio_interval
 from dpcausal.errors import RefusedError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.instrument_regression import adjusted_parts
 from dpcausal.estimators.messages import NO_INTERFERENCE
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.plausibility import Signs, warned, with_warnings
 from dpcausal.estimators.two_means import arm_sizes_of, size_slopes, variances
 from dpcausal.joint_estimate import JointEstimate
@@ -51,8 +52,8 @@ class ComplierEffect(BaseEstimator):
         as those of `RegressionAdjustment` do.
 
     Privacy:
-        One query, with little more noise than `DifferenceInMeans`, or with covariates than `RegressionAdjustment`. With
-        `protects="outcome"` the treatment received is public.
+        One query, with little more noise than `DifferenceInMeans`, or with covariates than `RegressionAdjustment`, and
+        scales of numbers as there. With `protects="outcome"` the treatment received is public.
 
     Interval:
         Fieller's, from the joint error of numerator and denominator; it is not symmetric. Where the share of compliers
@@ -93,11 +94,13 @@ class ComplierEffect(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         allowed = guarantee_for(source, epsilon, delta)
-        source = RequiringSource(source, [self.received])
-        refusal, signs = "", Signs()
+        refusal, signs, scaled = "", Signs(), ScaledCovariates(source, (), allowed)
         if self.covariates:
-            query = InstrumentMoments(self.received, self.covariates, self.interaction)
-            guarantee = narrower(query, source, allowed, "arm * outcome")
+            scaled = with_scales(source, self.covariates, allowed)
+        source = RequiringSource(scaled.source, [self.received])
+        if self.covariates:
+            query = InstrumentMoments(self.received, scaled.covariates, self.interaction)
+            guarantee = narrower(query, source, scaled.rest, "arm * outcome")
             release = source.release(query, guarantee)
             parts, refusal, signs = adjusted_parts(release, query, source, _NAMES)
         else:
@@ -120,7 +123,7 @@ class ComplierEffect(BaseEstimator):
             noise=parts.noise_along(gradient),
             n=source.n,
             method=f"difference in outcomes over difference in {self.received} between assigned arms ({self._how})",
-            guarantee=guarantee,
+            guarantee=spent(allowed, (*scaled.receipts, release.receipt)),
             assumptions=(
                 *self._randomised,
                 f"the assignment changes the outcome through {self.received} only (exclusion)",
@@ -129,9 +132,10 @@ class ComplierEffect(BaseEstimator):
                 *source.schema.data_handling,
                 *source.schema.covariate_handling([self.received]),
             ),
-            receipts=(release.receipt,),
+            receipts=(*scaled.receipts, release.receipt),
             notes=(
                 f"first stage: F = {format_number((share / error) ** 2)}" if error else "first stage: no error",
+                *scaled.notes,
                 *source.caveats,
             ),
             no_interval=refusal or _refusal(parts),

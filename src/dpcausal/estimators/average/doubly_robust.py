@@ -15,11 +15,11 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.interval_policy import (
     MAX_CUT_OFF,
+    MIN_RESOLUTION,
     arm_clipped,
-    hidden_covariates,
+    hidden_features,
     hidden_names,
     limit_bias,
-    not_adjusted,
     whole_range,
 )
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
@@ -232,9 +232,12 @@ class DoublyRobust(BaseEstimator):
         noise = (*mean.noise, left_in)
         cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
         names = design_names(self.covariates, source.schema)
-        resolution, numbers = list(regressions.resolution), numbers_among(self.covariates, source.schema)
-        hidden = hidden_covariates(hidden_names(resolution, names), names)
-        unadjusted = not_adjusted(resolution, names, numbers, ())
+        hidden = hidden_features(list(regressions.resolution), names)
+        numbers = numbers_among(self.covariates, source.schema)
+        # Of a value of a category, its share bounds what it can confound; of a hidden number, nothing does.
+        unadjusted = tuple(name for name in hidden_names(list(regressions.resolution), names) if name in numbers)
+        if float(regressions.resolution.max()) < MIN_RESOLUTION:
+            unadjusted = tuple(self.covariates)
         refusal = arm_refusal(releases[0], source, fit)
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
         control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])

@@ -11,7 +11,7 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
-from dpcausal.estimators.interval_policy import hidden_covariates, not_adjusted, whole_range
+from dpcausal.estimators.interval_policy import hidden_covariates, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
@@ -21,13 +21,14 @@ from dpcausal.estimators.outcome_regression import (
     fit_regressions,
     sampling_covariance,
     signs_of_moments,
+    unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments
-from dpcausal.queries.features import design_names, numbers_among
+from dpcausal.queries.features import design_names
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
 
@@ -57,8 +58,8 @@ class RegressionAdjustment(BaseEstimator):
     explain a third of the outcome's variance, or a twentieth of a binary outcome's, and as much again along the
     direction in which arms differ. The interval also allows for outcomes that are linear in a number itself or in its
     normal score: the scale is halfway between both, unless `transform` declares a shape. There is no interval where it
-    would be as wide as the range of possible effects, or where noise hides how a number varies that has no scale, or
-    every covariate.
+    would be as wide as the range of possible effects, or where noise hides how a covariate varies: not
+    one of its values alone, but all of them.
 
     Attributes:
         covariates: The covariates to adjust for. Keep the list short: each one costs accuracy.
@@ -104,9 +105,8 @@ class RegressionAdjustment(BaseEstimator):
         noise = _terms(release, fit, posterior.effect_variance)
         means = sum(source.schema.outcome_bounds) / 2 + posterior.means
         listed = ", ".join(self.covariates)
-        features, numbers = (of(self.covariates, source.schema) for of in (design_names, numbers_among))
         signs = signs_of_moments(release, source, fit)
-        unadjusted = not_adjusted(list(posterior.resolution), features, numbers, signs.unread)
+        unadjusted = unadjusted_covariates(list(posterior.resolution), self.covariates, source.schema, signs.unread)
         refusal = arm_refusal(release, source, fit)
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
@@ -129,7 +129,7 @@ class RegressionAdjustment(BaseEstimator):
             notes=(*scaled.notes, *source.caveats),
             unadjusted=() if refusal else unadjusted,
             no_interval=refusal
-            or hidden_covariates(unadjusted, features)
+            or hidden_covariates(unadjusted, self.covariates)
             or whole_range(half_width(sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
             arm_means=adjusted_means(
                 source.schema,
@@ -140,7 +140,7 @@ class RegressionAdjustment(BaseEstimator):
                 noise_covariance=posterior.mean_covariance,
             ),
         )
-        allowance = left_by_scores(scaled, features, posterior.adjustments(fit))
+        allowance = left_by_scores(scaled, design_names(self.covariates, source.schema), posterior.adjustments(fit))
         return warned(effect.with_bias(allowance), source.schema, signs)
 
 
