@@ -15,7 +15,21 @@ from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums import numbers as tree
 from dpcausal.sums.evaluation import evaluate
-from dpcausal.sums.numbers import GRID, Between, Clip, Code, Constant, Lookup, Number, Product, Shift, Sum, Ticks, Where
+from dpcausal.sums.numbers import (
+    GRID,
+    Between,
+    Bin,
+    Clip,
+    Code,
+    Constant,
+    Lookup,
+    Number,
+    Product,
+    Shift,
+    Sum,
+    Ticks,
+    Where,
+)
 from dpcausal.sums.printing import floating_sql, is_printable, sql
 from dpcausal.sums.serialization import number_from_json, number_to_json
 from dpcausal.testing.expressions import evaluator
@@ -141,6 +155,8 @@ def test_a_number_with_a_step_of_more_than_62_bits_cannot_be_made(make: Any) -> 
         lambda: Lookup(Code("arm", 3), (1, 2)),
         lambda: Lookup(Ticks("outcome"), (1, 2)),
         lambda: Lookup(Code("arm", 2), (1, "2")),  # type: ignore[arg-type]
+        lambda: Bin(Ticks("outcome"), ()),
+        lambda: Bin(Ticks("outcome"), (2, 1)),
         lambda: Product(Number(), Number()),
         lambda: tree.sign(Code("arm", 3)),
     ],

@@ -8,6 +8,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.numbers import (
     GRID,
     Between,
+    Bin,
     Clip,
     Code,
     Constant,
@@ -52,6 +53,7 @@ def _grown(draw: st.DrawFn, below: st.SearchStrategy[Number]) -> Number:
         lambda: Clip(one, least, most),
         lambda: Where(Between(one, least, most), other),
         lambda: Lookup(Clip(one, 0, 3), tuple(draw(st.lists(_CONSTANTS, min_size=4, max_size=4)))),
+        lambda: Bin(one, tuple(sorted(draw(st.lists(_CONSTANTS, min_size=1, max_size=4))))),
         lambda: deficit(Clip(one, -GRID, GRID)),
         lambda: sign(LEAVES[2]) * one,
         lambda: level(LEAVES[4], 3) + one,

@@ -5,15 +5,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dpcausal.arrays import Int64s
-from dpcausal.sums.numbers import Between, Clip, Code, Constant, Lookup, Number, Product, Shift, Sum, Ticks, Where
+from dpcausal.sums.numbers import Between, Bin, Clip, Code, Constant, Lookup, Number, Product, Shift, Sum, Ticks, Where
 
 Units = Mapping[str, Int64s]
 """Some units, column by column, as the integers that coercion made of them."""
 
 
-def evaluate(numbers: Sequence[Number], units: Units) -> Int64s:
-    """Return numbers of some units, one line for each number; what several numbers share is computed once."""
-    size, found = len(next(iter(units.values()))), _Found(units)
+def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int64s] | None = None) -> Int64s:
+    """Return numbers of some units, one line for each number; what several numbers share is computed once.
+
+    Args:
+        numbers: The numbers.
+        units: The units.
+        known: Numbers of which the values are known already, in place of columns that they are made of.
+    """
+    found = _Found(units, known or {})
+    size = len(next(iter((known or units).values())))
     lines = np.empty((len(numbers), size), dtype=np.int64)
     for line, number in zip(lines, numbers, strict=True):
         line[:] = found.of(number)
@@ -23,16 +30,15 @@ def evaluate(numbers: Sequence[Number], units: Units) -> Int64s:
 class _Found:
     """The numbers computed so far. Ranges are checked where trees are made: nothing here can overflow."""
 
-    def __init__(self, units: Units) -> None:
-        self._units = units
-        self._known: dict[Number, Int64s] = {}
+    def __init__(self, units: Units, known: Mapping[Number, Int64s]) -> None:
+        self._units, self._known = units, dict(known)
 
     def of(self, number: Number) -> Int64s:
         if number not in self._known:
             self._known[number] = self._computed(number)
         return self._known[number]
 
-    def _computed(self, number: Number) -> Int64s:  # noqa: PLR0911 (one case for each kind)
+    def _computed(self, number: Number) -> Int64s:  # noqa: C901, PLR0911 (one case for each kind)
         match number:
             case Ticks() | Code():
                 return self._units[number.column].astype(np.int64, copy=False)
@@ -49,6 +55,8 @@ class _Found:
                 return self.of(number.number) >> number.bits
             case Clip():
                 return np.clip(self.of(number.number), number.least, number.most)
+            case Bin():
+                return np.searchsorted(np.array(number.edges, dtype=np.int64), self.of(number.number), side="right")
             case Lookup():
                 places = self.of(number.number)
                 return np.array(number.values, dtype=np.int64)[places]

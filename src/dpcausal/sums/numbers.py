@@ -8,7 +8,7 @@ hold cannot be made.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from dpcausal.errors import QueryError
 
@@ -213,6 +213,23 @@ class Clip(Number):
 
 
 @dataclass(frozen=True)
+class Bin(Number):
+    """How many of some rising public edges a number reaches; an edge belongs to the bin above it."""
+
+    number: Number
+    edges: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_numbers(self.number)
+        object.__setattr__(self, "edges", tuple(self.edges))
+        _check_whole("the number of edges", len(self.edges), 1, MOST_CODES)
+        for least, most in pairwise((-LARGEST, *self.edges)):
+            _check_order(least, most)
+        low, high = (sum(edge <= end for edge in self.edges) for end in (self.number.low, self.number.high))
+        self._made(low, high, [self.number])
+
+
+@dataclass(frozen=True)
 class Lookup(Number):
     """What stands in a public table in a number's place: the first value where the number is 0."""
 
@@ -274,7 +291,7 @@ class Where(Number):
         self._made(low, high, [self.condition.number, self.number])
 
 
-KINDS: tuple[type[Number], ...] = (Ticks, Code, Constant, Sum, Product, Shift, Clip, Lookup, Where)
+KINDS: tuple[type[Number], ...] = (Ticks, Code, Constant, Sum, Product, Shift, Clip, Bin, Lookup, Where)
 """Every kind of number there is."""
 
 
@@ -365,7 +382,7 @@ def parts(tree: Number) -> tuple[Number, ...]:
             return tree.terms
         case Product():
             return tree.left, tree.right
-        case Shift() | Clip() | Lookup():
+        case Shift() | Clip() | Bin() | Lookup():
             return (tree.number,)
         case Where():
             return tree.condition.number, tree.number

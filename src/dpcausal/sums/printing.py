@@ -12,6 +12,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.numbers import (
     GRID,
     Between,
+    Bin,
     Clip,
     Code,
     Constant,
@@ -55,10 +56,14 @@ def floating_sql(number: Number) -> str | None:
 
     None for others. Sums of numbers from -GRID to GRID are exact in floating point for 2^33 units.
     """
-    if number.size > GRID or not any(isinstance(each, Ticks) for each in nodes(number)):
+    if number.size > GRID or not _has_ticks(number):
         return None
-    exact = all(each.size + _lift(each) <= _EXACT for each in nodes(number)) and is_printable(number)
-    return _floating(number, alone=True) if exact else None
+    if isinstance(number, Ticks):
+        return number.column
+    for each in nodes(number):
+        if each.size + _lift(each) > _EXACT or (isinstance(each, Bin | Lookup) and _has_ticks(each)):
+            return None
+    return _floating(number)
 
 
 def is_printable(*numbers: Number) -> bool:
@@ -95,6 +100,8 @@ def _whole(number: Number) -> _Text:  # noqa: PLR0911 (one case for each kind)
         case Where():
             then = _whole(number.number)
             return _Text(f"(CASE WHEN {_condition(number.condition)} THEN {then.text} ELSE 0 END)", then.wide)
+        case Bin():
+            return _Text(_cases(_whole(number.number).text, number), wide=False)
         case Lookup():
             return _looked_up(number)
     raise AssertionError(f"no text for {type(number).__name__}")
@@ -185,6 +192,14 @@ def _looked_up(number: Lookup) -> _Text:
     return _Text(f"(CASE {cases} ELSE {rest} END)" if others else str(rest), wide)
 
 
+def _cases(place: str, number: Bin) -> str:
+    """Return the bin as the last edge that is reached; edges that always or never are reached need no case."""
+    given = number.number
+    reached = [(count, edge) for count, edge in enumerate(number.edges, start=1) if given.low < edge <= given.high]
+    cases = " ".join(f"WHEN {place} >= {edge} THEN {count}" for count, edge in reversed(reached))
+    return f"(CASE {cases} ELSE {number.low} END)" if cases else str(number.low)
+
+
 def _runs(number: Lookup) -> list[tuple[int, int, int]]:
     runs = [each for each in number.runs if each[0] <= number.number.high and each[1] >= number.number.low]
     if len(number.runs) > MOST_RUNS:
@@ -196,13 +211,15 @@ def _runs(number: Lookup) -> list[tuple[int, int, int]]:
     return runs
 
 
-def _floating(number: Number, *, alone: bool = False) -> str:  # noqa: PLR0911 (one case for each kind)
-    """Return a number in floating point; a column that stands alone is taken as it is."""
+def _floating(number: Number) -> str:  # noqa: PLR0911 (one case for each kind)
+    """Return a number in floating point, of coerced numbers that are DOUBLE or not; codes are whole in any case."""
     match number:
-        case Ticks() | Code():
-            return number.column if alone else f"CAST({number.column} AS DOUBLE)"
         case Constant():
             return _double(number.value)
+        case _ if not _has_ticks(number):
+            return f"CAST({_whole(number).text} AS DOUBLE)"
+        case Ticks():
+            return f"CAST({number.column} AS DOUBLE)"
         case Sum():
             return _floating_sum(number)
         case Product():
@@ -215,12 +232,11 @@ def _floating(number: Number, *, alone: bool = False) -> str:  # noqa: PLR0911 (
         case Where():
             then, zero = _floating(number.number), _double(0)
             return f"(CASE WHEN {_floating_condition(number.condition)} THEN {then} ELSE {zero} END)"
-        case Lookup():
-            *others, (_, _, rest) = _runs(number)
-            place = _floating(number.number)
-            cases = " ".join(f"WHEN {place} <= {_double(last)} THEN {_double(value)}" for _, last, value in others)
-            return f"(CASE {cases} ELSE {_double(rest)} END)" if others else _double(rest)
     raise AssertionError(f"no text for {type(number).__name__}")
+
+
+def _has_ticks(number: Number) -> bool:
+    return any(isinstance(each, Ticks) for each in nodes(number))
 
 
 def _floating_sum(number: Sum) -> str:
@@ -231,7 +247,7 @@ def _floating_sum(number: Sum) -> str:
 
 def _floating_condition(condition: Between) -> str:
     given = condition.number
-    if not any(isinstance(each, Ticks) for each in nodes(given)):  # codes are whole numbers in any case
+    if not _has_ticks(given):
         return _condition(condition)
     return f"{_floating(given)} BETWEEN {_double(condition.least)} AND {_double(condition.most)}"
 

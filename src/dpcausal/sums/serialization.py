@@ -12,6 +12,7 @@ from dpcausal.sums.numbers import (
     DEEPEST,
     MOST_NODES,
     Between,
+    Bin,
     Clip,
     Code,
     Constant,
@@ -28,7 +29,7 @@ Json = Any
 """What `json` reads: lists, texts, whole numbers."""
 
 
-def number_to_json(number: Number) -> Json:  # noqa: PLR0911 (one case for each kind)
+def number_to_json(number: Number) -> Json:  # noqa: C901, PLR0911 (one case for each kind)
     """Return a number as lists that JSON writes: the name of its kind, and what it is made of."""
     match number:
         case Ticks():
@@ -45,6 +46,8 @@ def number_to_json(number: Number) -> Json:  # noqa: PLR0911 (one case for each 
             return ["shift", number_to_json(number.number), number.bits]
         case Clip():
             return ["clip", number_to_json(number.number), number.least, number.most]
+        case Bin():
+            return ["bin", number_to_json(number.number), list(number.edges)]
         case Lookup():
             return ["lookup", number_to_json(number.number), list(number.values)]
         case Where():
@@ -91,6 +94,8 @@ class _Reader:
                 return Shift(self.number(of, deep - 1), bits)
             case ["clip", of, least, most]:
                 return Clip(self.number(of, deep - 1), least, most)
+            case ["bin", of, [*edges]]:
+                return Bin(self.number(of, deep - 1), tuple(edges))
             case ["lookup", of, [*values]]:
                 return Lookup(self.number(of, deep - 1), tuple(values))
             case ["where", of, least, most, then]:
