@@ -20,6 +20,7 @@ from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage, pr
 from dpcausal.sums.numbers import (
     GRID,
     Between,
+    Bin,
     Code,
     Constant,
     Number,
@@ -37,6 +38,9 @@ Monomial = tuple[tuple[int, int], ...]
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
+
+ARMS = frozenset({"treatment", "arm"})
+"""The columns of the arm."""
 
 NO_CELL = -1
 """The place of a unit that is in no cell."""
@@ -64,9 +68,8 @@ def domain_of(schema: Schema, protects: Protects) -> Domain:
     """Return what a unit of a schema's tables may be, and what may change between neighbours."""
     lists = {f"covariate_{at}": column for at, column in enumerate(schema.covariates)}
     codes = {name: len(column.values) for name, column in lists.items() if isinstance(column, Binary | Category)}
-    arms = frozenset({"treatment", "arm"})
     changes = {
-        "record": arms | {"outcome", *lists},
+        "record": ARMS | {"outcome", *lists},
         "record_within_arm": frozenset({"outcome", *lists}),
         "outcome": frozenset({"outcome"}),
     }[protects]
@@ -138,7 +141,9 @@ def model_of(description: Sums, domain: Domain) -> Model:
         QueryError: If the description has no weights, or columns that the domain has not.
     """
     trees = (*description.cells, *description.numbers.values(), *description.whole.values())
-    if not description.everyone:
+    if description.everyone and domain.leaves:  # a unit outside the comparison is added up, and has no arm
+        domain = replace(domain, changes=domain.changes | ARMS)
+    elif not description.everyone:
         domain = replace(domain, codes={**domain.codes, "treatment": OUTSIDE})
     _check_columns(trees, domain)
     if not description.weights:
@@ -318,13 +323,12 @@ def _column_cases(
 def _pieces(own: Iterable[Number | Between], keys: Mapping[Number, int], at: Range) -> list[Range]:
     """Return the codes of a column, or the intervals between the thresholds of its conditions and cells."""
     low, high = at
-    inner = [each for what in (*own, *keys) for each in _conditions(what)]
-    conditions = [(each.number, each.least, each.most) for each in inner]
-    conditions += [(factor, place, place) for factor, count in keys.items() for place in range(min(count, _MOST_CASES))]
-    if low == 0:  # codes
+    thresholds = [each for what in (*own, *keys) for each in _thresholds(what)]
+    thresholds += [(factor, place, place) for factor, count in keys.items() for place in range(min(count, _MOST_CASES))]
+    if low == 0 and high < _MOST_CASES:  # codes
         return [(code, code) for code in range(high + 1)]
     starts = {low}
-    for tree, least, most in conditions:
+    for tree, least, most in thresholds:
         found = preimage(tree, least, most)
         if found and found[0] <= found[1]:
             starts |= {each for each in (found[0], found[1] + 1) if low < each <= high}
@@ -336,11 +340,15 @@ def _pieces(own: Iterable[Number | Between], keys: Mapping[Number, int], at: Ran
     return [(start, end - 1) for start, end in itertools.pairwise([*ordered, high + 1])]
 
 
-def _conditions(what: Number | Between) -> list[Between]:
-    """Return a condition, or all conditions in a number."""
-    tree = what.number if isinstance(what, Between) else what
-    found = [each.condition for each in nodes(tree) if isinstance(each, Where)]
-    return [what, *found] if isinstance(what, Between) else found
+def _thresholds(what: Number | Between) -> Iterator[tuple[Number, int, int]]:
+    """Yield all numbers of which it matters whether they are between two others, with these."""
+    if isinstance(what, Between):
+        yield what.number, what.least, what.most
+    for each in nodes(what.number if isinstance(what, Between) else what):
+        if isinstance(each, Where):
+            yield each.condition.number, each.condition.least, each.condition.most
+        elif isinstance(each, Bin):
+            yield from ((each, place, place) for place in range(len(each.edges) + 1))
 
 
 def _merged(found: Iterable[tuple[tuple[Range, ...], int | None]]) -> tuple[Case, ...]:

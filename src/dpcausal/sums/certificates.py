@@ -28,6 +28,9 @@ Cuts = Mapping[tuple[int, int], tuple[int, ...]]
 _BITS = 58
 """All tables together are below 2^58, in integers of 64 bits."""
 
+_MOST_CASES = 300
+"""How many cases a slot may have where a unit may go from any to any other."""
+
 OLD, NEW = 0, 1
 
 
@@ -189,6 +192,8 @@ class Pairs:
             boxes = [{OLD: at} for at, case in enumerate(slot.cases) if _may(kind, place, case, case)]
             self._add(place, boxes)
         elif together and not kind.absent:
+            if len(slot.cases) > _MOST_CASES:
+                raise _too_many()
             pairs = itertools.product(enumerate(slot.cases), repeat=2)
             self._add(place, [{OLD: at, NEW: to} for (at, old), (to, new) in pairs if _may(kind, place, old, new)])
         else:
@@ -334,8 +339,12 @@ def moved_exactly(pairs: Pairs, norm: Norm) -> Fraction:
     try:
         return Fraction(int(largest(tables, pairs.sizes))) / unit
     except TooManyStatesError:
-        raise QueryError(
-            expected="sums of few columns, or of many that play the same part",
-            got="too many cases to go through",
-            hint="ask for fewer products of different columns, or in several queries.",
-        ) from None
+        raise _too_many() from None
+
+
+def _too_many() -> QueryError:
+    return QueryError(
+        expected="sums of few columns, or of many that play the same part",
+        got="too many cases to go through",
+        hint="ask for fewer products of different columns, or in several queries.",
+    )

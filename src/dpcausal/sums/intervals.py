@@ -1,5 +1,6 @@
 """Between what a number is, given the ranges of its columns, and where it is between two others."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeVar
@@ -7,6 +8,7 @@ from typing import TypeVar
 from dpcausal.errors import QueryError
 from dpcausal.sums.numbers import (
     Between,
+    Bin,
     Clip,
     Code,
     Constant,
@@ -52,6 +54,9 @@ def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: PLR0911 (one case 
         case Clip():
             low, high = interval(tree.number, ranges)
             return min(max(low, tree.least), tree.most), min(max(high, tree.least), tree.most)
+        case Bin():
+            low, high = interval(tree.number, ranges)
+            return bisect_right(tree.edges, low), bisect_right(tree.edges, high)
         case Lookup():
             low, high = interval(tree.number, ranges)
             reached = tree.values[low : high + 1]
@@ -71,7 +76,7 @@ def holds(condition: Between, ranges: Ranges) -> Range:
     )
 
 
-def preimage(tree: Number, least: int, most: int) -> Range | None:
+def preimage(tree: Number, least: int, most: int) -> Range | None:  # noqa: PLR0911 (one case for each kind)
     """Return for which ticks of its only column a number is between two others; None where that is not known."""
     match tree:
         case Ticks():
@@ -89,5 +94,10 @@ def preimage(tree: Number, least: int, most: int) -> Range | None:
             inside = tree.least <= most and least <= tree.most
             low = tree.number.low if least <= tree.least else least
             high = tree.number.high if most >= tree.most else most
+            return preimage(tree.number, low, high) if inside else (1, 0)
+        case Bin():
+            inside = least <= len(tree.edges) and most >= 0
+            low = tree.number.low if least <= 0 else tree.edges[min(least, len(tree.edges)) - 1]
+            high = tree.number.high if most >= len(tree.edges) else tree.edges[max(most, 0)] - 1
             return preimage(tree.number, low, high) if inside else (1, 0)
     return None

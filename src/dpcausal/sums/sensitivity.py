@@ -34,12 +34,17 @@ def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certific
     """
     key = digest(description), tuple(sorted(domain.codes.items())), domain.changes, domain.leaves, norm
     if key not in _KEPT:
-        model = model_of(description, domain)
-        cuts = _search(model, norm)
         while len(_KEPT) >= _MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
-        _KEPT[key] = Certificate(norm, bound_from(model, norm, cuts), cuts)
+        _KEPT[key] = computed_bound(description, domain, norm)
     return _KEPT[key]
+
+
+def computed_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
+    """Return what `sensitivity_bound` keeps."""
+    model = model_of(description, domain)
+    cuts = _search(model, norm)
+    return Certificate(norm, bound_from(model, norm, cuts), cuts)
 
 
 _KEPT: dict[tuple[object, ...], Certificate] = {}
