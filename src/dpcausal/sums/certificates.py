@@ -25,6 +25,8 @@ Norm = Literal["l1", "l2"]
 Cuts = Mapping[tuple[int, int], tuple[int, ...]]
 """Where the range of a variable in a case of its slot is cut: by variable and case, in rising order."""
 
+CutsOfKinds = Mapping["Kind", Cuts]
+
 _BITS = 58
 """All tables together are below 2^58, in integers of 64 bits."""
 
@@ -41,12 +43,12 @@ class Certificate:
     Attributes:
         norm: The norm of changes.
         bound: No neighbour moves the sums further, in units of their weights.
-        cuts: Where ranges of variables are cut.
+        cuts: Where ranges of variables are cut, for each kind of change; none where nothing is.
     """
 
     norm: Norm
     bound: Fraction
-    cuts: Cuts
+    cuts: CutsOfKinds
 
 
 def check(certificate: Certificate, description: Sums, domain: Domain) -> bool:
@@ -54,13 +56,14 @@ def check(certificate: Certificate, description: Sums, domain: Domain) -> bool:
     return bound_from(model_of(description, domain), certificate.norm, certificate.cuts) <= certificate.bound
 
 
-def bound_from(model: Model, norm: Norm, cuts: Cuts) -> Fraction:
+def bound_from(model: Model, norm: Norm, cuts: CutsOfKinds) -> Fraction:
     """Return the bound that follows from cuts.
 
     Raises:
         QueryError: If there are too many cases to go through.
     """
-    most = max((moved_exactly(Pairs(model, kind, cuts), norm) for kind in kinds(model)), default=Fraction(0))
+    moved = (moved_exactly(Pairs(model, kind, cuts.get(kind, {})), norm) for kind in kinds(model))
+    most = max(moved, default=Fraction(0))
     return most if norm == "l1" else root_above(most)
 
 
@@ -150,7 +153,14 @@ class Choice:
 
 
 class Pairs:
-    """All pairs of a unit before and after a change of one kind, as choices and forms of their states."""
+    """All pairs of a unit before and after a change of one kind, as choices and forms of their states.
+
+    Attributes:
+        choices: What is chosen.
+        choice_of: The place of the choice that decides on a variable.
+        bent: The place of the choice whether the square of a variable bends.
+        sizes: How many states each choice has.
+    """
 
     def __init__(self, model: Model, kind: Kind, cuts: Cuts) -> None:
         self.model, self.kind, self.cuts = model, kind, cuts
@@ -168,6 +178,7 @@ class Pairs:
         for place in range(len(model.slots)):
             self._choose(place)
         self.bent = {side: len(self.choices) + at for at, side in enumerate(sorted(self._bent()))}
+        self.sizes = dict(enumerate([*(choice.size for choice in self.choices), *(2 for _ in self.bent)]))
 
     def _forms(self) -> Iterator[tuple[Form, tuple[int, ...]]]:
         """Yield what moves: differences of both units, or the part of one of them."""
@@ -264,11 +275,6 @@ class Pairs:
                 yield side
 
     @property
-    def sizes(self) -> dict[int, int]:
-        """How many states each choice has; whether squares bend is a choice too."""
-        return dict(enumerate([*(choice.size for choice in self.choices), *(2 for _ in self.bent)]))
-
-    @property
     def possible(self) -> bool:
         """Whether there is any such pair."""
         return all(choice.size for choice in self.choices)
@@ -288,7 +294,7 @@ class Pairs:
                 value = value + (total if side == sides[0] else -total)
             low, high = form.error
             least, most = (low - high, high - low) if len(sides) > 1 else (low, high)
-            size = np.maximum(np.abs(value + least), np.abs(value + most))
+            size = np.asarray(np.maximum(np.abs(value + least), np.abs(value + most)), dtype=dtype)
             yield choices, np.broadcast_to(size, [self.sizes[each] for each in choices]), form
 
     def _used(self, form: Form, sides: Sequence[int], *, squared: bool = False) -> set[Side]:
@@ -326,16 +332,19 @@ def moved_exactly(pairs: Pairs, norm: Norm) -> Fraction:
     if not pairs.possible:
         return Fraction(0)
     power = {"l1": 1, "l2": 2}[norm]
-    found = [(choices, sizes**power, form.weight**power) for choices, sizes, form in pairs.changes(object)]
-    whole = sum((Fraction(int(sizes.max())) / weight for _, sizes, weight in found), Fraction(0))
+    found = [
+        (choices, sizes.shape, [int(each) ** power for each in sizes.flat], form.weight**power)
+        for choices, sizes, form in pairs.changes(object)
+    ]
+    whole = sum((max(sizes) / weight for _, _, sizes, weight in found), Fraction(0))
     if not whole:
         return Fraction(0)
     unit = Fraction(2) ** (_BITS - math.ceil(whole).bit_length() - len(found).bit_length())
     tables = []
-    for choices, sizes, weight in found:
+    for choices, shape, sizes, weight in found:
         share = unit / weight
-        rounded = -(-sizes * share.numerator // share.denominator)
-        tables.append(Table(choices, rounded.astype(np.int64)))
+        rounded = [-(-each * share.numerator // share.denominator) for each in sizes]
+        tables.append(Table(choices, np.array(rounded, dtype=np.int64).reshape(shape)))
     try:
         return Fraction(int(largest(tables, pairs.sizes))) / unit
     except TooManyStatesError:
