@@ -151,7 +151,7 @@ def model_of(description: Sums, domain: Domain) -> Model:
             expected="a weight for each sum", got="none", hint="a bound is of changes in proportion to weights."
         )
     every = {name: _column_range(name, domain) for name in columns(*trees)}
-    reader = _Reader(every)
+    reader = _Reader()
     read = {name: reader.read(tree) for name, tree in (*description.numbers.items(), *description.whole.items())}
     forms = tuple(
         _form(
@@ -161,7 +161,8 @@ def model_of(description: Sums, domain: Domain) -> Model:
     )
     used = {variable for form in forms for each, _ in form.terms for variable, _ in each}
     variables = {what: place for what, place in reader.variables.items() if place in used}
-    slots, slot_of = _slots(variables, description.cells, every, domain)
+    cells = description.cells if description.numbers else {}
+    slots, slot_of = _slots(variables, cells, every, domain)
     return Model(forms, slots, slot_of, domain.leaves and not description.everyone)
 
 
@@ -195,13 +196,12 @@ class _Read:
 class _Reader:
     """Reads trees as polynomials, and lists the variables that they need."""
 
-    def __init__(self, every: Ranges) -> None:
-        self.every = every
+    def __init__(self) -> None:
         self.variables: dict[Number | Between, int] = {}
 
     def read(self, tree: Number) -> _Read:
         """Return a number as a polynomial; a part that is none becomes a variable."""
-        at = interval(tree, self.every)
+        at = tree.low, tree.high
         match tree:
             case Constant():
                 return _Read({(): Fraction(tree.value)}, Fraction(0), Fraction(0), at)

@@ -8,6 +8,7 @@ docs/proofs/sums.md.
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -178,6 +179,10 @@ class Pairs:
         for place in range(len(model.slots)):
             self._choose(place)
         self.bent = {side: len(self.choices) + at for at, side in enumerate(sorted(self._bent()))}
+        uses = Counter(
+            side for form, sides in self.forms for side in self._used(form, sides, squared=True) if side in self.bent
+        )
+        self._once = {self.bent[side] for side, count in uses.items() if count == 1}
         self.sizes = dict(enumerate([*(choice.size for choice in self.choices), *(2 for _ in self.bent)]))
 
     def _forms(self) -> Iterator[tuple[Form, tuple[int, ...]]]:
@@ -279,11 +284,17 @@ class Pairs:
         """Whether there is any such pair."""
         return all(choice.size for choice in self.choices)
 
-    def changes(self, dtype: Any) -> Iterator[tuple[tuple[int, ...], Array, Form]]:  # noqa: ANN401
-        """Yield the largest size of the change of each form, in its own unit, for all states of its choices."""
+    def changes(self, dtype: Any, *, straight: bool = False) -> Iterator[tuple[tuple[int, ...], Array, Form]]:  # noqa: ANN401
+        """Yield the largest size of the change of each form, in its own unit, for all states of its choices.
+
+        Args:
+            dtype: In what to compute: `object` for exact integers.
+            straight: Whether squares do not bend: how far pairs at corners move.
+        """
+        bent = {} if straight else self.bent
         for form, sides in self.forms:
             involved = {self.choice_of[side] for side in self._used(form, sides)}
-            involved |= {self.bent[side] for side in self._used(form, sides, squared=True) if side in self.bent}
+            involved |= {bent[side] for side in self._used(form, sides, squared=True) if side in bent}
             choices = tuple(sorted(involved))
             value: Array = np.zeros([1] * len(choices), dtype=dtype)
             for side in sides:
@@ -295,7 +306,10 @@ class Pairs:
             low, high = form.error
             least, most = (low - high, high - low) if len(sides) > 1 else (low, high)
             size = np.asarray(np.maximum(np.abs(value + least), np.abs(value + most)), dtype=dtype)
-            yield choices, np.broadcast_to(size, [self.sizes[each] for each in choices]), form
+            # A bend of no other form is chosen at once.
+            own = [choices.index(bend) for bend in involved if bend in self._once]
+            left = tuple(each for each in choices if each not in self._once)
+            yield left, np.broadcast_to(size.max(axis=tuple(own)), [self.sizes[each] for each in left]), form
 
     def _used(self, form: Form, sides: Sequence[int], *, squared: bool = False) -> set[Side]:
         least = 2 if squared else 1
@@ -309,7 +323,7 @@ class Pairs:
             choice = self.choices[self.choice_of[side]]
             corner = np.array(choice.corners[side], dtype=dtype)
             factor = spread((self.choice_of[side],), corner**power, choices)
-            if side in self.bent and power > 1:
+            if power > 1 and self.bent.get(side) in choices:
                 _check_power(power)
                 bend = np.array(choice.bends[side], dtype=dtype)
                 bends = spread((self.choice_of[side],), bend, choices)

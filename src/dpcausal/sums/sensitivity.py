@@ -88,20 +88,18 @@ class _Tried:
 
     def __init__(self, pairs: Pairs, power: int) -> None:
         self.pairs, self.attained, self.most = pairs, 0.0, 0.0
-        self._tables: list[Table] = []
-        entries = 0
-        for choices, sizes, form in pairs.changes(np.float64) if pairs.possible else ():
-            entries += sizes.size
-            if pairs.cuts and entries > _MOST_ENTRIES:
-                raise TooManyStatesError
-            self._tables.append(Table(choices, (sizes / float(form.weight)) ** power))
-        straight = [Table(table.choices, table.values[self._unbent(table)]) for table in self._tables]
-        bends = dict.fromkeys(pairs.bent.values(), 1)
-        self.attained = float(largest(straight, pairs.sizes | bends, _MOST_SEARCHED))
+        straight, self._tables = (self._tables_of(power, straight=straight) for straight in (True, False))
+        self.attained = float(largest(straight, pairs.sizes, _MOST_SEARCHED))
         self.most = float(largest(self._tables, pairs.sizes, _MOST_SEARCHED)) if pairs.bent else self.attained
 
-    def _unbent(self, table: Table) -> tuple[slice, ...]:
-        return tuple(slice(1 if choice >= len(self.pairs.choices) else None) for choice in table.choices)
+    def _tables_of(self, power: int, *, straight: bool) -> list[Table]:
+        tables, entries = [], 0
+        for choices, sizes, form in self.pairs.changes(np.float64, straight=straight) if self.pairs.possible else ():
+            entries += sizes.size
+            if self.pairs.cuts and entries > _MOST_ENTRIES:
+                raise TooManyStatesError
+            tables.append(Table(choices, (sizes / float(form.weight)) ** power))
+        return tables
 
     def more_cuts(self, target: float) -> Cuts:
         """Return the cuts, and one in the middle of each piece with which pairs may move further than a target."""
