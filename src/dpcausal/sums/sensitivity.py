@@ -15,8 +15,8 @@ TOLERANCE = 8e-4
 """How far a bound may be above the largest move that was found, in proportion, where the search can help it."""
 
 _ROUNDS = 14
-_MOST_SEARCHED = 100_000
-_MOST_ENTRIES = 20_000
+_MOST_SEARCHED = 400_000
+_MOST_ENTRIES = 60_000
 _MOST_BENT = 8
 """How many states the search looks at together, how many a certificate may have, and how many squares it follows."""
 
