@@ -118,14 +118,12 @@ def _bending(share: int) -> Breaks:
     def breaks(patch: pytest.MonkeyPatch) -> None:
         add = Choice.add
 
-        def less(self: Choice, ranges: Any, among: Any) -> None:
-            add(self, ranges, among)
-            for side, (low, high) in ranges.items():
-                bends = self.bends[side]
-                count = 1
-                for least, most in ranges.values():
-                    count *= 1 + (least < most)
-                bends[-count:] = [(high - low) ** 2 // share if share else 0] * count
+        def less(self: Choice, ranges: Any, squared: Any) -> None:
+            before = self.size
+            add(self, ranges, squared)
+            for side in squared:
+                low, high = ranges[side]
+                self.bends[side][before:] = [(high - low) ** 2 // share if share else 0] * (self.size - before)
 
         patch.setattr(Choice, "add", less)
 
@@ -191,7 +189,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         Choice,
         "add",
-        lambda self, ranges, among: add(self, {side: (high, high) for side, (_, high) in ranges.items()}, among),
+        lambda self, ranges, squared: add(self, {side: (high, high) for side, (_, high) in ranges.items()}, squared),
     )
 
 

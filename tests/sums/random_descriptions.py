@@ -141,7 +141,7 @@ def _number(rng: random.Random, treatment: Number, depth: int = 0) -> Number:
     return (rng.choice(ways) if depth < 2 else ways[rng.randrange(8)])()
 
 
-def furthest(case: Drawn, seed: int, units: int = 24) -> Fraction:
+def furthest(case: Drawn, seed: int, units: int = 20) -> Fraction:
     """Return the furthest move of the sums that is found among random neighbours, to the power of the norm."""
     rng = np.random.default_rng(seed)
     best = Fraction(0)

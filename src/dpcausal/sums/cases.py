@@ -304,9 +304,15 @@ def _column_cases(
 ) -> Iterator[tuple[tuple[Range, ...], int | None]]:
     """Yield the ranges of a column's variables, and its place among the cells, code by code or interval by interval."""
     own = list(own)
+    trees = list(dict.fromkeys(what.number if isinstance(what, Between) else what for what in own))
+    places = [trees.index(what.number if isinstance(what, Between) else what) for what in own]
     for low, high in _pieces(own, keys, at):
         ranges = {name: (low, high)}
-        values = tuple(holds(what, ranges) if isinstance(what, Between) else interval(what, ranges) for what in own)
+        found = [interval(tree, ranges) for tree in trees]
+        values = tuple(
+            holds(what, found[place]) if isinstance(what, Between) else found[place]
+            for what, place in zip(own, places, strict=True)
+        )
         cell: int | None = 0
         for factor, count in keys.items():
             least, most = interval(factor, ranges)

@@ -133,8 +133,9 @@ class Choice:
 
     Attributes:
         corners: The value of each variable in each state.
-        bends: By how much the square of a variable may be below the line between the ends of its piece.
-        pieces: For each state and variable, its case and the lower end of its piece.
+        bends: By how much the square of a variable may be below the line between the ends of its piece, in each state.
+        pieces: The case and the piece of each variable that is squared, in each state.
+        size: How many states there are.
     """
 
     corners: dict[Side, list[int]] = field(default_factory=dict)
@@ -142,15 +143,17 @@ class Choice:
     pieces: dict[Side, list[tuple[int, Range]]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, ranges: Mapping[Side, Range], cases: Mapping[Side, int]) -> None:
-        """Add the corners of a box as states."""
+    def add(self, ranges: Mapping[Side, Range], squared: Mapping[Side, int]) -> None:
+        """Add the corners of a box as states, given the cases of variables that are squared."""
         ends = [range_ if range_[0] < range_[1] else range_[:1] for range_ in ranges.values()]
         for corner in itertools.product(*ends):
             self.size += 1
-            for (side, (low, high)), value in zip(ranges.items(), corner, strict=True):
+            for side, value in zip(ranges, corner, strict=True):
                 self.corners.setdefault(side, []).append(value)
+            for side, case in squared.items():
+                low, high = ranges[side]
                 self.bends.setdefault(side, []).append((high - low) ** 2 // 4)
-                self.pieces.setdefault(side, []).append((cases[side], (low, high)))
+                self.pieces.setdefault(side, []).append((case, (low, high)))
 
 
 class Pairs:
@@ -232,7 +235,7 @@ class Pairs:
             parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
             for pieces in itertools.product(*parts):
                 ranges = {side: range_ for piece in pieces for side, range_ in piece.items()}
-                choice.add(ranges, {side: box[side[1]] for side in ranges})
+                choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
             if not slot.variables:
                 choice.size += 1
         for variable in slot.variables:
@@ -243,6 +246,8 @@ class Pairs:
     def _parts(self, variable: int, at: int, cases: Sequence[Case], box: Mapping[int, int]) -> list[dict[Side, Range]]:
         """Return the pieces of a variable's ranges, before and after."""
         ranges = {(variable, side): cases[case].ranges[at] for side, case in box.items()}
+        if self.squared.isdisjoint(ranges):
+            return [ranges]
         cut = {side: self._cut(side, box[side[1]], range_) for side, range_ in ranges.items()}
         if len(ranges) == 2 and max(map(len, cut.values())) > 1 and self._factors(variable):
             # The largest change is where one of both units is at an end.

@@ -62,18 +62,18 @@ def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: PLR0911 (one case 
             reached = tree.values[low : high + 1]
             return min(reached), max(reached)
         case Where():
-            certain, possible = holds(tree.condition, ranges)
+            certain, possible = holds(tree.condition, interval(tree.condition.number, ranges))
             low, high = interval(tree.number, ranges)
             return (low, high) if certain else (min(0, low * possible), max(0, high * possible))
     raise QueryError(expected="a number", got=type(tree).__name__, hint="the engine knows no such kind of number.")
 
 
-def holds(condition: Between, ranges: Ranges) -> Range:
-    """Return 0 and 0, 0 and 1 or 1 and 1: whether a condition never, sometimes or always holds."""
-    low, high = interval(condition.number, ranges)
-    return int(condition.least <= low and high <= condition.most), int(
-        low <= condition.most and condition.least <= high
-    )
+def holds(condition: Between, at: Range) -> Range:
+    """Return 0 and 0, 0 and 1 or 1 and 1: whether a condition never, sometimes or always holds in a number's range."""
+    low, high = at
+    certain = condition.least <= low and high <= condition.most
+    possible = low <= condition.most and condition.least <= high
+    return int(certain), int(possible)
 
 
 def preimage(tree: Number, least: int, most: int) -> Range | None:  # noqa: PLR0911 (one case for each kind)

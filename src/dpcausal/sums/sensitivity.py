@@ -60,6 +60,8 @@ def together(bounds: Sequence[Fraction], norm: Norm) -> Fraction:
 def _search(model: Model, norm: Norm) -> dict[Kind, Cuts]:
     """Return cuts with which the bound is near the largest move. Floats may guide where to cut, and decide no bound."""
     power = {"l1": 1, "l2": 2}[norm]
+    if all(times == 1 for form in model.forms for each, _ in form.terms for _, times in each):
+        return {}
     try:
         tried = [_Tried(Pairs(model, kind, {}), power) for kind in kinds(model)]
     except TooManyStatesError:
