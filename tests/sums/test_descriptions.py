@@ -1,7 +1,7 @@
 """Descriptions of queries give the integers of their answers, as SQL on every engine and by NumPy."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -17,8 +17,8 @@ from dpcausal.sums.adding import addends
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.printing import is_printable, sql
 from dpcausal.sums.serialization import digest, from_json, to_json
-from dpcausal.testing.engines import OpenEngine
 from dpcausal.testing.schemas import random_case
+from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
 from tests.sums.agreement import NORMS, described, disagreements
@@ -49,18 +49,33 @@ otherwise."""
 THREE_ARMS = replace(SCHEMA, entry="ward")  # by which looks are scheduled
 
 
+def short(queries: Iterable[Query]) -> list[Query]:
+    """Return queries of which only one for each class has the long tables of a score."""
+    chosen = {
+        repr(query) if not (hasattr(query, "coefficients") or hasattr(query, "propensity")) else type(query): query
+        for query in queries
+    }
+    return list(chosen.values())
+
+
 @cache
 def kinds() -> list[Query]:
     return list(described(THREE_ARMS))
 
 
-@pytest.mark.parametrize("protects", sampled(get_args(Protects), every=3))
-def test_descriptions_give_the_integers_of_answers_for_far_cells_of_three_arms(protects: Protects) -> None:
+def test_descriptions_give_the_integers_of_answers_for_far_cells_of_three_arms() -> None:
+    queries = [*short(kinds()), *extremes(THREE_ARMS)]
+    assert disagreements(open_table(corners(), THREE_ARMS), THREE_ARMS, queries, ["l2"]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protects", get_args(Protects))
+def test_every_description_gives_the_integers_of_the_answer(protects: Protects) -> None:
     schema = replace(THREE_ARMS, protects=protects)
     assert disagreements(open_table(corners(), schema), schema, [*described(schema), *extremes(schema)]) == []
 
 
-@pytest.mark.parametrize("place", sampled(range(60), every=15))
+@pytest.mark.parametrize("place", sampled(range(60), every=20))
 def test_descriptions_give_the_integers_of_answers_for_random_schemas(place: int) -> None:
     case = random_case(place)
     try:
@@ -68,7 +83,7 @@ def test_descriptions_give_the_integers_of_answers_for_random_schemas(place: int
     except TableError:
         pytest.skip("a column of a type that is not read")
     norm = NORMS[place % 2]
-    assert disagreements(engine, case.schema, described(case.schema), [norm]) == []
+    assert disagreements(engine, case.schema, short(described(case.schema)), [norm]) == []
 
 
 @pytest.fixture(params=["duckdb", "postgresql", "clickhouse", marked("spark")], scope="module")
@@ -106,7 +121,7 @@ def test_only_what_is_no_sum_over_units_has_no_description() -> None:
 
 def test_descriptions_are_read_back_as_they_were_written() -> None:
     seen = set()
-    last = {type(query): query for query in kinds()}  # long tables take long to write
+    last = {type(query): query for query in kinds() if not hasattr(query, "clip")}  # long tables take long to write
     for query in last.values():
         for sums in query.sums(seen_by(query, THREE_ARMS), "record", "l2"):
             again = from_json(to_json(sums))

@@ -13,7 +13,7 @@ from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_ab
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import ONE, Bin
+from dpcausal.sums.numbers import ONE, Bin, Number
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -60,9 +60,9 @@ class _Counts(Query):
         """Return the answer as data."""
         outcome: Real = schema.outcome  # type: ignore[assignment]
         places = Bin(OUTCOME, tuple(ticks_of(outcome, edge) for edge in self.edges))
-        arms = {TREATMENT: 2} if len(self._arms) > 1 else {}
+        arms: dict[Number, int] = {TREATMENT: 2} if len(self._arms) > 1 else {}
         labels = tuple(name.removeprefix("count") for name in self.bins)
-        return (Sums({**arms, places: len(self.edges) + 1}, {"count": ONE}, labels=labels),)
+        return (Sums(arms | {places: len(self.edges) + 1}, {"count": ONE}, labels=labels),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

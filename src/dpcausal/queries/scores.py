@@ -23,7 +23,7 @@ LOOKUP_TICKS = 2**12
 LAST_PLACE = 16 * LOOKUP_TICKS
 
 EXPONENTS: Array = np.arange(-LAST_PLACE, LAST_PLACE + 1) / LOOKUP_TICKS
-"""The predictors at which functions of it are tabulated, so that no exponential is ever taken of a row's number."""
+"""The predictors at which functions of it are tabulated, so that no exponential is ever taken of a unit's number."""
 
 
 FACTOR_TICKS = 2**24

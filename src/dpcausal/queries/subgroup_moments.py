@@ -165,7 +165,7 @@ class ClusterMoments(Query):
         place = 2 * covariate(self.cluster, schema) + TREATMENT
         # A unit whose arm is not that of its cluster is in the place after the last.
         owned = [at if arm == own else len(clusters) for at, own in enumerate(clusters.values()) for arm in (0, 1)]
-        cells = {Lookup(place, tuple(owned)): len(clusters)}
+        cells: dict[Number, int] = {Lookup(place, tuple(owned)): len(clusters)}
         return (Sums(cells, _SUMS, labels=tuple(f" of {name}" for name in clusters)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
