@@ -1,14 +1,14 @@
 """The engine of bounds, broken on purpose: each way, and a description of which it would claim too small a bound."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpcausal.sums import cases, certificates, sensitivity
+from dpcausal.sums import cases, certificates, intervals, maximum, sensitivity
 from dpcausal.sums.cases import NO_CELL, Domain
 from dpcausal.sums.certificates import NEW, OLD, Choice, Pairs
 from dpcausal.sums.description import Sums
@@ -23,8 +23,8 @@ TREATED = indicator(equals(ARM, 1))
 
 
 def told(
-    numbers: dict[str, tuple[Number, int]],
-    whole: dict[str, tuple[Number, int]] | None = None,
+    numbers: Mapping[str, tuple[Number, int]],
+    whole: Mapping[str, tuple[Number, int]] | None = None,
     *,
     cells: dict[Number, int] | None = None,
     protects: str = "record",
@@ -33,7 +33,7 @@ def told(
     everyone: bool = False,
 ) -> Drawn:
     """Return sums of numbers with their weights."""
-    every = numbers | (whole or {})
+    every = {**numbers, **(whole or {})}
     description = Sums(
         cells or {},
         {name: each for name, (each, _) in numbers.items()},
@@ -173,7 +173,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("shares are rounded down", told({"size": (ONE, 3)}, cells={ARM: 2}))
 def _(patch: pytest.MonkeyPatch) -> None:
-    table = certificates.Table
+    table = maximum.Table
     patch.setattr(certificates, "Table", lambda choices, values: table(choices, np.maximum(values - 1, 0)))
 
 
@@ -235,7 +235,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("the last value of a table is left out", told({"weight": (Lookup(Shift(OUTCOME + GRID, 20), (1, 2, 9)), 1)}))
 def _(patch: pytest.MonkeyPatch) -> None:
-    interval = cases.interval
+    interval = intervals.interval
 
     def shorter(tree: Number, ranges: Any) -> Any:
         return (min(tree.values[:-1]), max(tree.values[:-1])) if isinstance(tree, Lookup) else interval(tree, ranges)

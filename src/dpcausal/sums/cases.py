@@ -8,7 +8,7 @@ unit of a table can be, which is what a bound from above needs.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -160,7 +160,7 @@ def model_of(description: Sums, domain: Domain) -> Model:
         for name, tree in (*description.numbers.items(), *description.whole.items())
     )
     used = {variable for form in forms for each, _ in form.terms for variable, _ in each}
-    variables = {what: place for what, place in reader.variables.items() if place in used}
+    variables = {place: what for what, place in reader.variables.items() if place in used}
     cells = description.cells if description.numbers else {}
     slots, slot_of = _slots(variables, cells, every, domain)
     return Model(forms, slots, slot_of, domain.leaves and not description.everyone)
@@ -264,48 +264,48 @@ def _form(read: _Read, weight: Fraction, whole: bool, changes: bool) -> Form:
 
 
 def _slots(
-    variables: Mapping[Number | Between, int], cells: Mapping[Number, int], every: Ranges, domain: Domain
+    variables: Mapping[int, Number | Between], cells: Mapping[Number, int], every: Ranges, domain: Domain
 ) -> tuple[tuple[Slot, ...], dict[int, int]]:
     """Return the slots: one for each column, and one for each variable and factor of cells of several columns."""
-    trees = {what: what.number if isinstance(what, Between) else what for what in variables}
-    single = {names[0] for names in map(columns, (*trees.values(), *cells)) if len(names) == 1}
+    read = {place: columns(_tree(what)) for place, what in variables.items()}
+    factors = [(factor, count, columns(factor)) for factor, count in cells.items()]
     slots: list[Slot] = []
-    place: dict[int, int] = {}
-    left, factors = set(variables), dict(cells)
-    for name in every:
-        if name not in single:
+    slot_of: dict[int, int] = {}
+    for name, at in every.items():
+        own = [place for place, names in read.items() if names == (name,)]
+        keys = [(factor, count) for factor, count, names in factors if names == (name,)]
+        if not own and not keys:
             continue
-        own = [what for what in variables if columns(trees[what]) == (name,)]
-        keys = {factor: count for factor, count in factors.items() if columns(factor) == (name,)}
-        found = list(_column_cases(name, own, keys, every[name]))
-        if any(each is None for _, each in found):  # cells that no threshold decides are a slot of their own
-            keys = {}
-            found = list(_column_cases(name, own, keys, every[name]))
-        factors = {factor: count for factor, count in factors.items() if factor not in keys}
-        left -= set(own)
-        for what in own:
-            place[variables[what]] = len(slots)
-        slots.append(Slot(tuple(variables[what] for what in own), _merged(found), name in domain.changes))
-    for what in sorted(left, key=variables.__getitem__):
-        place[variables[what]] = len(slots)
-        at = (0, 1) if isinstance(what, Between) else interval(what, every)
-        slots.append(
-            Slot((variables[what],), (Case((at,), frozenset({0})),), bool(domain.changes & set(columns(trees[what]))))
-        )
-    for factor, count in factors.items():
+        told = [variables[place] for place in own]
+        found = list(_column_cases(name, told, keys, at))
+        if any(cell is None for _, cell in found):  # cells that no threshold decides are a slot of their own
+            found = list(_column_cases(name, told, [], at))
+        else:
+            factors = [each for each in factors if each[2] != (name,)]
+        slot_of |= dict.fromkeys(own, len(slots))
+        slots.append(Slot(tuple(own), _merged(found), name in domain.changes))
+    for place in (each for each in variables if each not in slot_of):
+        what = variables[place]
+        case = Case(((0, 1) if isinstance(what, Between) else interval(what, every),), frozenset({0}))
+        slot_of[place] = len(slots)
+        slots.append(Slot((place,), (case,), bool(domain.changes.intersection(read[place]))))
+    for factor, count, names in factors:
         low, high = interval(factor, every)
         places = frozenset(each if each < count else NO_CELL for each in range(low, min(high, count) + 1))
-        slots.append(Slot((), (Case((), places),), bool(domain.changes & set(columns(factor)))))
-    return tuple(slots), place
+        slots.append(Slot((), (Case((), places),), bool(domain.changes.intersection(names))))
+    return tuple(slots), slot_of
+
+
+def _tree(what: Number | Between) -> Number:
+    return what.number if isinstance(what, Between) else what
 
 
 def _column_cases(
-    name: str, own: Iterable[Number | Between], keys: Mapping[Number, int], at: Range
+    name: str, own: Sequence[Number | Between], keys: Sequence[tuple[Number, int]], at: Range
 ) -> Iterator[tuple[tuple[Range, ...], int | None]]:
     """Yield the ranges of a column's variables, and its place among the cells, code by code or interval by interval."""
-    own = list(own)
-    trees = list(dict.fromkeys(what.number if isinstance(what, Between) else what for what in own))
-    places = [trees.index(what.number if isinstance(what, Between) else what) for what in own]
+    trees = list(dict.fromkeys(map(_tree, own)))
+    places = [trees.index(_tree(what)) for what in own]
     for low, high in _pieces(own, keys, at):
         ranges = {name: (low, high)}
         found = [interval(tree, ranges) for tree in trees]
@@ -314,7 +314,7 @@ def _column_cases(
             for what, place in zip(own, places, strict=True)
         )
         cell: int | None = 0
-        for factor, count in keys.items():
+        for factor, count in keys:
             least, most = interval(factor, ranges)
             if least >= count:
                 cell = NO_CELL
@@ -326,11 +326,11 @@ def _column_cases(
         yield values, cell
 
 
-def _pieces(own: Iterable[Number | Between], keys: Mapping[Number, int], at: Range) -> list[Range]:
+def _pieces(own: Sequence[Number | Between], keys: Sequence[tuple[Number, int]], at: Range) -> list[Range]:
     """Return the codes of a column, or the intervals between the thresholds of its conditions and cells."""
     low, high = at
-    thresholds = [each for what in (*own, *keys) for each in _thresholds(what)]
-    thresholds += [(factor, place, place) for factor, count in keys.items() for place in range(min(count, _MOST_CASES))]
+    thresholds = [each for what in (*own, *(factor for factor, _ in keys)) for each in _thresholds(what)]
+    thresholds += [(factor, place, place) for factor, count in keys for place in range(min(count, _MOST_CASES))]
     if low == 0 and high < _MOST_CASES:  # codes
         return [(code, code) for code in range(high + 1)]
     starts = {low}
@@ -350,7 +350,7 @@ def _thresholds(what: Number | Between) -> Iterator[tuple[Number, int, int]]:
     """Yield all numbers of which it matters whether they are between two others, with these."""
     if isinstance(what, Between):
         yield what.number, what.least, what.most
-    for each in nodes(what.number if isinstance(what, Between) else what):
+    for each in nodes(_tree(what)):
         if isinstance(each, Where):
             yield each.condition.number, each.condition.least, each.condition.most
         elif isinstance(each, Bin):
