@@ -46,6 +46,8 @@ NO_CELL = -1
 """The place of a unit that is in no cell."""
 
 _MOST_CASES = 5_000
+_ANY = Ticks("outcome")
+"""Stands for a number of several columns where its own range is all that is known of it."""
 
 
 @dataclass(frozen=True)
@@ -284,15 +286,16 @@ def _slots(
             factors = [each for each in factors if each[2] != (name,)]
         slot_of |= dict.fromkeys(own, len(slots))
         slots.append(Slot(tuple(own), _merged(found), name in domain.changes))
-    for place in (each for each in variables if each not in slot_of):
-        what = variables[place]
-        case = Case(((0, 1) if isinstance(what, Between) else interval(what, every),), frozenset({0}))
-        slot_of[place] = len(slots)
-        slots.append(Slot((place,), (case,), bool(domain.changes.intersection(read[place]))))
-    for factor, count, names in factors:
-        low, high = interval(factor, every)
-        places = frozenset(each if each < count else NO_CELL for each in range(low, min(high, count) + 1))
-        slots.append(Slot((), (Case((), places),), bool(domain.changes.intersection(names))))
+    shared: dict[Number, list[int]] = {factor: [] for factor, _, _ in factors}
+    for place, what in variables.items():
+        if place not in slot_of:
+            shared.setdefault(_tree(what), []).append(place)
+    for tree, own in shared.items():  # a number of several columns, and all conditions on it
+        told = [replace(what, number=_ANY) if isinstance(what := variables[place], Between) else _ANY for place in own]
+        keys = [(_ANY, count) for factor, count, _ in factors if factor == tree]
+        found = list(_column_cases(_ANY.column, told, keys, interval(tree, every)))
+        slot_of |= dict.fromkeys(own, len(slots))
+        slots.append(Slot(tuple(own), _merged(found), bool(domain.changes.intersection(columns(tree)))))
     return tuple(slots), slot_of
 
 
@@ -361,5 +364,5 @@ def _merged(found: Iterable[tuple[tuple[Range, ...], int | None]]) -> tuple[Case
     """Return cases; those that differ in their cell alone are one."""
     cells: dict[tuple[Range, ...], set[int]] = {}
     for ranges, cell in found:
-        cells.setdefault(ranges, set()).add(cell if cell is not None else 0)
+        cells.setdefault(ranges, set()).update((0, 1, NO_CELL) if cell is None else (cell,))
     return tuple(Case(ranges, frozenset(each)) for ranges, each in cells.items())
