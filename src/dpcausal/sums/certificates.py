@@ -20,7 +20,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.cases import NO_CELL, Case, Domain, Form, Model, Monomial, model_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.intervals import Range
-from dpcausal.sums.maximum import Array, Table, TooManyStatesError, largest, spread
+from dpcausal.sums.maximum import MOST_STATES, Array, Table, TooManyStatesError, largest, spread
 
 Norm = Literal["l1", "l2"]
 Cuts = Mapping[tuple[int, int], tuple[int, ...]]
@@ -301,6 +301,8 @@ class Pairs:
             involved = {self.choice_of[side] for side in self._used(form, sides)}
             involved |= {bent[side] for side in self._used(form, sides, squared=True) if side in bent}
             choices = tuple(sorted(involved))
+            if math.prod(self.sizes[each] for each in choices) > MOST_STATES:
+                raise _too_many()
             value: Array = np.zeros([1] * len(choices), dtype=dtype)
             for side in sides:
                 total = sum(

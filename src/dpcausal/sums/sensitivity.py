@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpcausal.errors import QueryError
 from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import Certificate, Cuts, Kind, Norm, Pairs, bound_from, kinds, root_above
 from dpcausal.sums.description import Sums
@@ -75,7 +76,7 @@ def _search(model: Model, norm: Norm) -> dict[Kind, Cuts]:
                 continue
             try:
                 tried[place] = _Tried(Pairs(model, each.pairs.kind, each.more_cuts(target)), power)
-            except TooManyStatesError:
+            except (TooManyStatesError, QueryError):
                 done.add(each.pairs.kind)
     return {each.pairs.kind: each.pairs.cuts for each in tried if each.pairs.cuts}
 
