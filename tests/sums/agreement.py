@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+import pyarrow as pa
+
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
@@ -11,6 +14,15 @@ from dpcausal.sums.evaluation import totals
 from dpcausal.vault.adding import add_up
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Engine, with_schema
+from tests.vault.sql_texts import corners
+
+
+def uneven() -> pa.Table:
+    """Return the far cells of three arms, each combination another number of times: sums of even ones may be 0."""
+    table = corners()
+    places = np.arange(table.num_rows)
+    return table.take(np.repeat(places, places * 7_919 % 5))
+
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 

@@ -21,11 +21,11 @@ from dpcausal.testing.schemas import random_case
 from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
-from tests.sums.agreement import NORMS, described, disagreements
+from tests.sums.agreement import NORMS, described, disagreements, uneven
 from tests.support.open_engines import OPENED, NotHereError
 from tests.support.slow import marked, sampled
 from tests.vault.sql_texts import THREE_ARMS as SCHEMA
-from tests.vault.sql_texts import corners, extremes
+from tests.vault.sql_texts import extremes
 
 if TYPE_CHECKING:
     from dpcausal.sums.numbers import Number
@@ -65,14 +65,14 @@ def kinds() -> list[Query]:
 
 def test_descriptions_give_the_integers_of_answers_for_far_cells_of_three_arms() -> None:
     queries = [*short(kinds()), *extremes(THREE_ARMS)]
-    assert disagreements(open_table(corners(), THREE_ARMS), THREE_ARMS, queries, ["l2"]) == []
+    assert disagreements(open_table(uneven(), THREE_ARMS), THREE_ARMS, queries, ["l2"]) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protects", get_args(Protects))
 def test_every_description_gives_the_integers_of_the_answer(protects: Protects) -> None:
     schema = replace(THREE_ARMS, protects=protects)
-    assert disagreements(open_table(corners(), schema), schema, [*described(schema), *extremes(schema)]) == []
+    assert disagreements(open_table(uneven(), schema), schema, [*described(schema), *extremes(schema)]) == []
 
 
 @pytest.mark.parametrize("place", sampled(range(60), every=20))
@@ -104,9 +104,9 @@ def test_every_number_of_every_description_is_the_same_on_every_engine(opened: O
             wanted = addends(sums)
             parts = (*wanted.factors, *wanted.numbers)
             numbers |= {sql(number): number for number in parts if is_printable(number)}
-    units = open_table(corners(), THREE_ARMS).collect(column_names(THREE_ARMS), 10**6)
+    units = open_table(uneven(), THREE_ARMS).collect(column_names(THREE_ARMS), 10**6)
     lines = evaluate(list(numbers.values()), units)
-    found = opened(corners(), THREE_ARMS).aggregate({"arm": 4, "covariate_2": 3}, list(numbers))
+    found = opened(uneven(), THREE_ARMS).aggregate({"arm": 4, "covariate_2": 3}, list(numbers))
     place = 3 * units["arm"] + units["covariate_2"]
     expected = np.array([[int(line[place == cell].sum()) for line in lines] for cell in range(12)], dtype=object)
     differing = (found.reshape(12, -1) != expected).any(axis=0)
