@@ -34,6 +34,10 @@ CONSTANTS, GRIDS = "Constants.v", "Grid.v"
 FILES = (
     "Grid",
     "Frame",
+    "Cells",
+    "Rounding",
+    "Vertices",
+    "Balls",
     "Moments",
     "Counts",
     "WeightedCounts",
