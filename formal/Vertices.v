@@ -84,10 +84,11 @@ Proof.
 Qed.
 
 Theorem moved_convex {C} n (cs : list (C * Q)) i (d : point -> C -> R) : positive_weights cs ->
-  (forall c, affine_in i (fun x => d x c)) -> convex_in i (fun x => moved n cs (d x)).
+  Forall (fun c => affine_in i (fun x => d x (fst c))) cs -> convex_in i (fun x => moved n cs (d x)).
 Proof.
   intros P A. induction P as [|[c w] cs W P IH]; cbn [moved]; intros x s t l L; [lra|].
-  assert (H := cost_convex n w i (fun x => d x c) W (A c) x s t l L). specialize (IH x s t l L). cbn beta in *. lra.
+  apply Forall_cons_iff in A as [A A']. cbn [fst] in A.
+  assert (H := cost_convex n w i (fun x => d x c) W A x s t l L). specialize (IH A' x s t l L). cbn beta in *. lra.
 Qed.
 
 (** ** The largest value is at a vertex *)
@@ -132,7 +133,7 @@ Qed.
 
 (** For a query: if no vertex moves the answer further than the bound, then nothing in the box does. *)
 Theorem vertices_bound {C} n (cs : list (C * Q)) (d : point -> C -> R) factors low high b : positive_weights cs ->
-  (forall c, proper (fun x => d x c)) -> (forall i c, In i factors -> affine_in i (fun x => d x c)) ->
+  (forall c, proper (fun x => d x c)) -> (forall i, In i factors -> Forall (fun c => affine_in i (fun x => d x (fst c))) cs) ->
   (forall y, (forall i, In i factors -> y i = low i \/ y i = high i) ->
     (forall i, ~ In i factors -> low i <= y i <= high i) -> moved n cs (d y) <= b) ->
   forall x, (forall i, low i <= x i <= high i) -> moved n cs (d x) <= b.
