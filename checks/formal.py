@@ -41,6 +41,7 @@ FILES = (
     "Numbers",
     "Exchange",
     "Certificates",
+    "Descriptions",
     "Moments",
     "Counts",
     "WeightedCounts",
