@@ -12,11 +12,9 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.numbers import GRID
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
-
-GRID = 2**20
-"""Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""
 
 Norm = Literal["l1", "l2"]
 

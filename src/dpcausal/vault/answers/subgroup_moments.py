@@ -1,23 +1,27 @@
 """Numbers of units and sums of outcomes in groups by arm, or in clusters. Proof: docs/proofs/subgroup_moments.md."""
 
-from dpcausal.queries import GRID, ClusterMoments, SubgroupMoments
+from dpcausal.queries import ClusterMoments, SubgroupMoments
+from dpcausal.queries.cuts import bins
 from dpcausal.vault.answers.arm_moments import DEFICIT
-from dpcausal.vault.answers.stratum_contrasts import strata
+from dpcausal.vault.answers.stratum_contrasts import bin_expression
 from dpcausal.vault.context import Answer, AnswerContext, answers
 
 
 @answers(SubgroupMoments)
 def answer(context: AnswerContext[SubgroupMoments]) -> Answer:
     """Return three sums for each arm of each group of the public list, rows or no rows."""
-    query, schema, engine = context.query, context.schema, context.engine
-    ticks = {}
-    groups = zip(query.cells.names(schema), strata(query.cells.by, schema, engine), strict=True)
-    for group, arms in groups:
-        for arm, (size, total, squares) in enumerate(arms):
-            ticks[f"size_{arm} of {group}"] = size
-            ticks[f"total_{arm} of {group}"] = total
-            ticks[f"deficit_{arm} of {group}"] = (size * GRID * GRID - squares) // GRID
-    return Answer(ticks)
+    query, schema = context.query, context.schema
+    by = query.cells.by
+    cells = dict(zip((bin_expression(cut, schema) for cut in by), bins(by, schema), strict=True)) | {"treatment": 2}
+    sums = context.engine.aggregate(cells, ["1", "outcome", DEFICIT]).reshape(-1, 2, 3)
+    return Answer(
+        {
+            f"{part}_{arm} of {group}": int(sums[at, arm, which])
+            for at, group in enumerate(query.cells.names(schema))
+            for arm in (0, 1)
+            for which, part in enumerate(("size", "total", "deficit"))
+        }
+    )
 
 
 @answers(ClusterMoments)

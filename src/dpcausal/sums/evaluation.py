@@ -1,0 +1,69 @@
+"""Numbers computed with NumPy: for sites without push-down, for rehearsals, and as what SQL must agree with."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpcausal.arrays import Int64s
+from dpcausal.sums.numbers import Between, Bin, Clip, Code, Constant, Lookup, Number, Product, Shift, Sum, Ticks, Where
+
+Units = Mapping[str, Int64s]
+"""Some units, column by column, as the integers that coercion made of them."""
+
+
+def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int64s] | None = None) -> Int64s:
+    """Return numbers of some units, one line for each number; what several numbers share is computed once.
+
+    Args:
+        numbers: The numbers.
+        units: The units.
+        known: Numbers of which the values are known already, in place of columns that they are made of.
+    """
+    found = _Found(units, known or {})
+    size = len(next(iter((known or units).values())))
+    lines = np.empty((len(numbers), size), dtype=np.int64)
+    for line, number in zip(lines, numbers, strict=True):
+        line[:] = found.of(number)
+    return lines
+
+
+class _Found:
+    """The numbers computed so far. Ranges are checked where trees are made: nothing here can overflow."""
+
+    def __init__(self, units: Units, known: Mapping[Number, Int64s]) -> None:
+        self._units, self._known = units, dict(known)
+
+    def of(self, number: Number) -> Int64s:
+        if number not in self._known:
+            self._known[number] = self._computed(number)
+        return self._known[number]
+
+    def _computed(self, number: Number) -> Int64s:  # noqa: C901, PLR0911 (one case for each kind)
+        match number:
+            case Ticks() | Code():
+                return self._units[number.column].astype(np.int64, copy=False)
+            case Constant():
+                return np.array(number.value, dtype=np.int64)
+            case Sum():
+                total = self.of(number.terms[0])
+                for each in number.terms[1:]:
+                    total = total + self.of(each)
+                return total
+            case Product():
+                return self.of(number.left) * self.of(number.right)
+            case Shift():
+                return self.of(number.number) >> number.bits
+            case Clip():
+                return np.clip(self.of(number.number), number.least, number.most)
+            case Bin():
+                return np.searchsorted(np.array(number.edges, dtype=np.int64), self.of(number.number), side="right")
+            case Lookup():
+                places = self.of(number.number)
+                return np.array(number.values, dtype=np.int64)[places]
+            case Where():
+                return np.where(self._holds(number.condition), self.of(number.number), 0)
+        raise AssertionError(f"no value for {type(number).__name__}")
+
+    def _holds(self, condition: Between) -> "np.typing.NDArray[np.bool_]":
+        given = self.of(condition.number)
+        return (given >= condition.least) & (given <= condition.most)
