@@ -1,14 +1,13 @@
 """Random descriptions of sums, and the furthest that a unit is found to move them."""
 
-import itertools
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
+from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums.cases import OUTSIDE, Domain
 from dpcausal.sums.certificates import Norm
@@ -18,6 +17,7 @@ from dpcausal.sums.numbers import (
     GRID,
     ONE,
     Between,
+    Bin,
     Clip,
     Code,
     Lookup,
@@ -30,6 +30,9 @@ from dpcausal.sums.numbers import (
     indicator,
     level,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CODES = {"treatment": OUTSIDE + 1, "arm": 3, "covariate_1": 2, "covariate_2": 3}
 TICKS = ("outcome", "covariate_0", "covariate_3")
@@ -52,7 +55,7 @@ class Drawn:
 
 def drawn(seed: int) -> Drawn:
     """Return a random description; the same for the same seed."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 (descriptions, not noise)
     everyone = rng.random() < 0.2
     treatment = Code("treatment", OUTSIDE + 1 if everyone else OUTSIDE)
     while True:
@@ -64,7 +67,9 @@ def drawn(seed: int) -> Drawn:
             if rng.random() < 0.4:
                 whole["treated"] = indicator(equals(treatment, 1))
             sums = numbers | whole
-            weights = {name: Fraction(max(each.size, 1) * rng.randint(1, 12), rng.randint(1, 4)) for name, each in sums.items()}
+            weights = {
+                name: Fraction(max(each.size, 1) * rng.randint(1, 12), rng.randint(1, 4)) for name, each in sums.items()
+            }
             description = Sums(_cells(rng, treatment), numbers, whole, weights, everyone)
             break
         except QueryError:  # too large a number, or no sum at all
@@ -80,6 +85,7 @@ def _cells(rng: random.Random, treatment: Number) -> dict[Number, int]:
         {Code("arm", 3): 2},
         {Code("covariate_2", 3): 3},
         {_bins(rng): 3},
+        {Bin(Ticks(rng.choice(TICKS)), tuple(sorted(rng.sample(range(-GRID, GRID), 3)))): 3},
         {treatment: 2, Code("covariate_2", 3): 2},
         {treatment: 2, _bins(rng): 3},
         {Lookup(Code("covariate_2", 3), (0, 1, 0)) + Code("covariate_1", 2): 2},
@@ -97,15 +103,16 @@ def _bins(rng: random.Random) -> Number:
 def _feature(rng: random.Random) -> tuple[Number, int]:
     """Return a number of a unit, and the largest size that it is made for."""
     line = Ticks(rng.choice(TICKS))
-    bits = rng.choice((1, 2, 5, 10))
+    other, bits = Ticks(rng.choice(TICKS)), rng.choice((1, 2, 5, 10))
+    table = tuple(rng.randint(-(2**bits), 2**bits) for _ in range(16))
     ways: tuple[Callable[[], tuple[Number, int]], ...] = (
         lambda: (line, GRID),
         lambda: (Shift(line + (GRID >> bits >> 1), 20 - bits), 2**bits),
         lambda: (2**bits * level(Code("covariate_2", 3), rng.randrange(3)), 2**bits),
         lambda: (2**bits * (2 * Code("covariate_1", 2) - 1), 2**bits),
         lambda: (GRID * indicator(equals(Code("covariate_2", 3), rng.randrange(3))), GRID),
-        lambda: (Shift(Clip(2 * line - Ticks(rng.choice(TICKS)) + rng.randint(-GRID, GRID), -GRID, GRID), 20 - bits), 2**bits),
-        lambda: (Lookup(Clip(Shift(line + GRID, 17), 0, 15), tuple(rng.randint(-(2**bits), 2**bits) for _ in range(16))), 2**bits),
+        lambda: (Shift(Clip(2 * line - other + rng.randint(-GRID, GRID), -GRID, GRID), 20 - bits), 2**bits),
+        lambda: (Lookup(Clip(Shift(line + GRID, 17), 0, 15), table), 2**bits),
     )
     return rng.choice(ways)()
 
@@ -134,18 +141,16 @@ def _number(rng: random.Random, treatment: Number, depth: int = 0) -> Number:
     return (rng.choice(ways) if depth < 2 else ways[rng.randrange(8)])()
 
 
-def furthest(case: Drawn, seed: int, units: int = 24) -> float:
-    """Return the furthest move of the sums that is found among random neighbours, in units of their weights."""
+def furthest(case: Drawn, seed: int, units: int = 20) -> Fraction:
+    """Return the furthest move of the sums that is found among random neighbours, to the power of the norm."""
     rng = np.random.default_rng(seed)
-    best = 0.0
+    best = Fraction(0)
     for _ in range(1 if case.domain.changes == CHANGES["record"] else 6):
-        moved, group = _moves(case, _group(rng, case, units))
-        one, other = np.unravel_index(int(moved.argmax()), moved.shape)
-        best = max(best, float(moved.max()))
-        # The best pair, and all that differs from one of it in a column or two.
-        pair = {name: line[[one, other]] for name, line in group.items()}
-        near = _near(rng, case, pair)
-        best = max(best, float(_moves(case, near)[0].max()))
+        group = _group(rng, case, units)
+        one, other = _furthest_pair(case, group)
+        # The best pair, and all that differs from one of it in a column.
+        near = _near(rng, case, {name: line[[one % units, other % units]] for name, line in group.items()})
+        best = max(best, _moved(case, near, *_furthest_pair(case, near)))
     return best
 
 
@@ -158,44 +163,66 @@ def _values(rng: np.random.Generator, name: str, size: int, case: Drawn) -> Int6
 
 def _group(rng: np.random.Generator, case: Drawn, size: int) -> dict[str, Int64s]:
     """Return units of which any two may be neighbours, but for who is in the comparison."""
-    return {
+    group = {
         name: _values(rng, name, size, case)
         if name in case.domain.changes
         else np.repeat(_values(rng, name, 1, case), size)
         for name in (*CODES, *TICKS)
     }
+    if case.description.everyone and case.domain.leaves:  # a unit outside the comparison has no arm
+        for name in ("treatment", "arm"):
+            group[name][::2] = CODES[name] - 1
+    return group
 
 
 def _near(rng: np.random.Generator, case: Drawn, pair: dict[str, Int64s]) -> dict[str, Int64s]:
-    lines: dict[str, list[Int64s]] = {name: [line] for name, line in pair.items()}
+    lines = {name: [line] for name, line in pair.items()}
     for name in case.domain.changes:
         values = np.array(VALUES) if name in TICKS else _values(rng, name, 4, case)
-        for each in lines:
-            kept = np.repeat(pair[each], len(values))
-            lines[each].append(np.tile(values, 2) if each == name else kept)
-    return {name: np.concatenate(each) for name, each in lines.items()}
+        for each, line in lines.items():
+            line.append(np.tile(values, 2) if each == name else np.repeat(pair[each], len(values)))
+    return {name: np.concatenate(line) for name, line in lines.items()}
 
 
-def _moves(case: Drawn, group: dict[str, Int64s]) -> tuple[Array, dict[str, Int64s]]:
-    """Return how far the sums move from each unit to each other; with one that adds nothing, where units may leave."""
+def _added(case: Drawn, group: dict[str, Int64s]) -> tuple[Int64s, Int64s]:
+    """Return what each unit adds to each sum, and its cell, -1 for none; last a unit that adds nothing, if any."""
     sums, size = case.description, len(group["outcome"])
     trees = [*sums.numbers.values(), *sums.whole.values()]
-    added = evaluate(trees, group) / np.array([[float(sums.weights[name])] for name in (*sums.numbers, *sums.whole)])
-    places = evaluate(list(sums.cells), group) if sums.cells else np.zeros((0, size), dtype=np.int64)
-    inside = np.ones(size, dtype=bool)
-    cell = np.zeros(size, dtype=np.int64)
-    for place, count in zip(places, sums.cells.values(), strict=True):
-        inside &= place < count
-        cell = cell * count + place
+    added, cell = evaluate(trees, group), np.zeros(size, dtype=np.int64)
+    for factor, count in sums.cells.items():
+        (place,) = evaluate([factor], group)
+        cell = np.where((cell < 0) | (place >= count), -1, cell * count + place)
     if case.domain.leaves and not sums.everyone:
-        added = np.hstack([added, np.zeros((len(trees), 1))])
-        inside, cell = np.append(inside, False), np.append(cell, 0)
-        group = {name: np.append(line, line[:1]) for name, line in group.items()}
-    power = 1 if case.norm == "l1" else 2
-    own, whole = added[: len(sums.numbers)] * inside, added[len(sums.numbers) :]
-    together = (cell[:, None] == cell) & inside[:, None] & inside
-    same = (np.abs(own[:, :, None] - own[:, None, :]) ** power).sum(axis=0)
-    alone = (np.abs(own) ** power).sum(axis=0)
-    total = np.where(together, same, alone[:, None] + alone)
-    total = total + (np.abs(whole[:, :, None] - whole[:, None, :]) ** power).sum(axis=0)
-    return total ** (1 / power), group
+        added, cell = np.hstack([added, np.zeros((len(trees), 1), dtype=np.int64)]), np.append(cell, -1)
+    added[: len(sums.numbers), cell < 0] = 0
+    return added, cell
+
+
+def _furthest_pair(case: Drawn, group: dict[str, Int64s]) -> tuple[int, int]:
+    """Return the places of the two units between which the sums move furthest, but for the rounding of floats."""
+    added, cell = _added(case, group)
+    names = (*case.description.numbers, *case.description.whole)
+    shares = added / np.array([[float(case.description.weights[name])] for name in names])
+    power, count = {"l1": 1, "l2": 2}[case.norm], len(case.description.numbers)
+    moved = np.abs(shares[:, :, None] - shares[:, None, :]) ** power
+    alone = (np.abs(shares[:count]) ** power).sum(axis=0)
+    total = np.where(cell[:, None] == cell, moved[:count].sum(axis=0), alone[:, None] + alone)
+    one, other = np.unravel_index(int((total + moved[count:].sum(axis=0)).argmax()), total.shape)
+    return int(one), int(other)
+
+
+def _moved(case: Drawn, group: dict[str, Int64s], one: int, other: int) -> Fraction:
+    """Return how far the sums move between two units, to the power of the norm."""
+    added, cell = _added(case, group)
+    power, total = {"l1": 1, "l2": 2}[case.norm], Fraction(0)
+    for place, (name, weight) in enumerate(case.description.weights.items()):
+        old, new = int(added[place, one]), int(added[place, other])
+        apart = name in case.description.numbers and cell[one] != cell[other]
+        moves = (old, new) if apart else (old - new,)
+        total += sum(abs(Fraction(each) / weight) ** power for each in moves)
+    return total
+
+
+def exceeds(case: Drawn, bound: Fraction, seed: int) -> bool:
+    """Return whether neighbours are found that move the sums further than a bound, in exact arithmetic."""
+    return furthest(case, seed) > bound ** {"l1": 1, "l2": 2}[case.norm]

@@ -20,6 +20,7 @@ from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage, pr
 from dpcausal.sums.numbers import (
     GRID,
     Between,
+    Bin,
     Code,
     Constant,
     Number,
@@ -37,6 +38,9 @@ Monomial = tuple[tuple[int, int], ...]
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
+
+ARMS = frozenset({"treatment", "arm"})
+"""The columns of the arm."""
 
 NO_CELL = -1
 """The place of a unit that is in no cell."""
@@ -64,9 +68,8 @@ def domain_of(schema: Schema, protects: Protects) -> Domain:
     """Return what a unit of a schema's tables may be, and what may change between neighbours."""
     lists = {f"covariate_{at}": column for at, column in enumerate(schema.covariates)}
     codes = {name: len(column.values) for name, column in lists.items() if isinstance(column, Binary | Category)}
-    arms = frozenset({"treatment", "arm"})
     changes = {
-        "record": arms | {"outcome", *lists},
+        "record": ARMS | {"outcome", *lists},
         "record_within_arm": frozenset({"outcome", *lists}),
         "outcome": frozenset({"outcome"}),
     }[protects]
@@ -138,7 +141,9 @@ def model_of(description: Sums, domain: Domain) -> Model:
         QueryError: If the description has no weights, or columns that the domain has not.
     """
     trees = (*description.cells, *description.numbers.values(), *description.whole.values())
-    if not description.everyone:
+    if description.everyone and domain.leaves:  # a unit outside the comparison is added up, and has no arm
+        domain = replace(domain, changes=domain.changes | ARMS)
+    elif not description.everyone:
         domain = replace(domain, codes={**domain.codes, "treatment": OUTSIDE})
     _check_columns(trees, domain)
     if not description.weights:
@@ -146,7 +151,7 @@ def model_of(description: Sums, domain: Domain) -> Model:
             expected="a weight for each sum", got="none", hint="a bound is of changes in proportion to weights."
         )
     every = {name: _column_range(name, domain) for name in columns(*trees)}
-    reader = _Reader(every)
+    reader = _Reader()
     read = {name: reader.read(tree) for name, tree in (*description.numbers.items(), *description.whole.items())}
     forms = tuple(
         _form(
@@ -156,7 +161,8 @@ def model_of(description: Sums, domain: Domain) -> Model:
     )
     used = {variable for form in forms for each, _ in form.terms for variable, _ in each}
     variables = {what: place for what, place in reader.variables.items() if place in used}
-    slots, slot_of = _slots(variables, description.cells, every, domain)
+    cells = description.cells if description.numbers else {}
+    slots, slot_of = _slots(variables, cells, every, domain)
     return Model(forms, slots, slot_of, domain.leaves and not description.everyone)
 
 
@@ -190,13 +196,12 @@ class _Read:
 class _Reader:
     """Reads trees as polynomials, and lists the variables that they need."""
 
-    def __init__(self, every: Ranges) -> None:
-        self.every = every
+    def __init__(self) -> None:
         self.variables: dict[Number | Between, int] = {}
 
     def read(self, tree: Number) -> _Read:
         """Return a number as a polynomial; a part that is none becomes a variable."""
-        at = interval(tree, self.every)
+        at = tree.low, tree.high
         match tree:
             case Constant():
                 return _Read({(): Fraction(tree.value)}, Fraction(0), Fraction(0), at)
@@ -299,9 +304,15 @@ def _column_cases(
 ) -> Iterator[tuple[tuple[Range, ...], int | None]]:
     """Yield the ranges of a column's variables, and its place among the cells, code by code or interval by interval."""
     own = list(own)
+    trees = list(dict.fromkeys(what.number if isinstance(what, Between) else what for what in own))
+    places = [trees.index(what.number if isinstance(what, Between) else what) for what in own]
     for low, high in _pieces(own, keys, at):
         ranges = {name: (low, high)}
-        values = tuple(holds(what, ranges) if isinstance(what, Between) else interval(what, ranges) for what in own)
+        found = [interval(tree, ranges) for tree in trees]
+        values = tuple(
+            holds(what, found[place]) if isinstance(what, Between) else found[place]
+            for what, place in zip(own, places, strict=True)
+        )
         cell: int | None = 0
         for factor, count in keys.items():
             least, most = interval(factor, ranges)
@@ -318,13 +329,12 @@ def _column_cases(
 def _pieces(own: Iterable[Number | Between], keys: Mapping[Number, int], at: Range) -> list[Range]:
     """Return the codes of a column, or the intervals between the thresholds of its conditions and cells."""
     low, high = at
-    inner = [each for what in (*own, *keys) for each in _conditions(what)]
-    conditions = [(each.number, each.least, each.most) for each in inner]
-    conditions += [(factor, place, place) for factor, count in keys.items() for place in range(min(count, _MOST_CASES))]
-    if low == 0:  # codes
+    thresholds = [each for what in (*own, *keys) for each in _thresholds(what)]
+    thresholds += [(factor, place, place) for factor, count in keys.items() for place in range(min(count, _MOST_CASES))]
+    if low == 0 and high < _MOST_CASES:  # codes
         return [(code, code) for code in range(high + 1)]
     starts = {low}
-    for tree, least, most in conditions:
+    for tree, least, most in thresholds:
         found = preimage(tree, least, most)
         if found and found[0] <= found[1]:
             starts |= {each for each in (found[0], found[1] + 1) if low < each <= high}
@@ -336,11 +346,15 @@ def _pieces(own: Iterable[Number | Between], keys: Mapping[Number, int], at: Ran
     return [(start, end - 1) for start, end in itertools.pairwise([*ordered, high + 1])]
 
 
-def _conditions(what: Number | Between) -> list[Between]:
-    """Return a condition, or all conditions in a number."""
-    tree = what.number if isinstance(what, Between) else what
-    found = [each.condition for each in nodes(tree) if isinstance(each, Where)]
-    return [what, *found] if isinstance(what, Between) else found
+def _thresholds(what: Number | Between) -> Iterator[tuple[Number, int, int]]:
+    """Yield all numbers of which it matters whether they are between two others, with these."""
+    if isinstance(what, Between):
+        yield what.number, what.least, what.most
+    for each in nodes(what.number if isinstance(what, Between) else what):
+        if isinstance(each, Where):
+            yield each.condition.number, each.condition.least, each.condition.most
+        elif isinstance(each, Bin):
+            yield from ((each, place, place) for place in range(len(each.edges) + 1))
 
 
 def _merged(found: Iterable[tuple[tuple[Range, ...], int | None]]) -> tuple[Case, ...]:

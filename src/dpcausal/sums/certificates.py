@@ -8,6 +8,7 @@ docs/proofs/sums.md.
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,8 +26,13 @@ Norm = Literal["l1", "l2"]
 Cuts = Mapping[tuple[int, int], tuple[int, ...]]
 """Where the range of a variable in a case of its slot is cut: by variable and case, in rising order."""
 
+CutsOfKinds = Mapping["Kind", Cuts]
+
 _BITS = 58
 """All tables together are below 2^58, in integers of 64 bits."""
+
+_MOST_CASES = 300
+"""How many cases a slot may have where a unit may go from any to any other."""
 
 OLD, NEW = 0, 1
 
@@ -38,12 +44,12 @@ class Certificate:
     Attributes:
         norm: The norm of changes.
         bound: No neighbour moves the sums further, in units of their weights.
-        cuts: Where ranges of variables are cut.
+        cuts: Where ranges of variables are cut, for each kind of change; none where nothing is.
     """
 
     norm: Norm
     bound: Fraction
-    cuts: Cuts
+    cuts: CutsOfKinds
 
 
 def check(certificate: Certificate, description: Sums, domain: Domain) -> bool:
@@ -51,13 +57,14 @@ def check(certificate: Certificate, description: Sums, domain: Domain) -> bool:
     return bound_from(model_of(description, domain), certificate.norm, certificate.cuts) <= certificate.bound
 
 
-def bound_from(model: Model, norm: Norm, cuts: Cuts) -> Fraction:
+def bound_from(model: Model, norm: Norm, cuts: CutsOfKinds) -> Fraction:
     """Return the bound that follows from cuts.
 
     Raises:
         QueryError: If there are too many cases to go through.
     """
-    most = max((moved_exactly(Pairs(model, kind, cuts), norm) for kind in kinds(model)), default=Fraction(0))
+    moved = (moved_exactly(Pairs(model, kind, cuts.get(kind, {})), norm) for kind in kinds(model))
+    most = max(moved, default=Fraction(0))
     return most if norm == "l1" else root_above(most)
 
 
@@ -126,8 +133,9 @@ class Choice:
 
     Attributes:
         corners: The value of each variable in each state.
-        bends: By how much the square of a variable may be below the line between the ends of its piece.
-        pieces: For each state and variable, its case and the lower end of its piece.
+        bends: By how much the square of a variable may be below the line between the ends of its piece, in each state.
+        pieces: The case and the piece of each variable that is squared, in each state.
+        size: How many states there are.
     """
 
     corners: dict[Side, list[int]] = field(default_factory=dict)
@@ -135,19 +143,28 @@ class Choice:
     pieces: dict[Side, list[tuple[int, Range]]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, ranges: Mapping[Side, Range], cases: Mapping[Side, int]) -> None:
-        """Add the corners of a box as states."""
+    def add(self, ranges: Mapping[Side, Range], squared: Mapping[Side, int]) -> None:
+        """Add the corners of a box as states, given the cases of variables that are squared."""
         ends = [range_ if range_[0] < range_[1] else range_[:1] for range_ in ranges.values()]
         for corner in itertools.product(*ends):
             self.size += 1
-            for (side, (low, high)), value in zip(ranges.items(), corner, strict=True):
+            for side, value in zip(ranges, corner, strict=True):
                 self.corners.setdefault(side, []).append(value)
+            for side, case in squared.items():
+                low, high = ranges[side]
                 self.bends.setdefault(side, []).append((high - low) ** 2 // 4)
-                self.pieces.setdefault(side, []).append((cases[side], (low, high)))
+                self.pieces.setdefault(side, []).append((case, (low, high)))
 
 
 class Pairs:
-    """All pairs of a unit before and after a change of one kind, as choices and forms of their states."""
+    """All pairs of a unit before and after a change of one kind, as choices and forms of their states.
+
+    Attributes:
+        choices: What is chosen.
+        choice_of: The place of the choice that decides on a variable.
+        bent: The place of the choice whether the square of a variable bends.
+        sizes: How many states each choice has.
+    """
 
     def __init__(self, model: Model, kind: Kind, cuts: Cuts) -> None:
         self.model, self.kind, self.cuts = model, kind, cuts
@@ -165,6 +182,11 @@ class Pairs:
         for place in range(len(model.slots)):
             self._choose(place)
         self.bent = {side: len(self.choices) + at for at, side in enumerate(sorted(self._bent()))}
+        uses = Counter(
+            side for form, sides in self.forms for side in self._used(form, sides, squared=True) if side in self.bent
+        )
+        self._once = {self.bent[side] for side, count in uses.items() if count == 1}
+        self.sizes = dict(enumerate([*(choice.size for choice in self.choices), *(2 for _ in self.bent)]))
 
     def _forms(self) -> Iterator[tuple[Form, tuple[int, ...]]]:
         """Yield what moves: differences of both units, or the part of one of them."""
@@ -189,6 +211,8 @@ class Pairs:
             boxes = [{OLD: at} for at, case in enumerate(slot.cases) if _may(kind, place, case, case)]
             self._add(place, boxes)
         elif together and not kind.absent:
+            if len(slot.cases) > _MOST_CASES:
+                raise _too_many()
             pairs = itertools.product(enumerate(slot.cases), repeat=2)
             self._add(place, [{OLD: at, NEW: to} for (at, old), (to, new) in pairs if _may(kind, place, old, new)])
         else:
@@ -211,7 +235,7 @@ class Pairs:
             parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
             for pieces in itertools.product(*parts):
                 ranges = {side: range_ for piece in pieces for side, range_ in piece.items()}
-                choice.add(ranges, {side: box[side[1]] for side in ranges})
+                choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
             if not slot.variables:
                 choice.size += 1
         for variable in slot.variables:
@@ -222,6 +246,8 @@ class Pairs:
     def _parts(self, variable: int, at: int, cases: Sequence[Case], box: Mapping[int, int]) -> list[dict[Side, Range]]:
         """Return the pieces of a variable's ranges, before and after."""
         ranges = {(variable, side): cases[case].ranges[at] for side, case in box.items()}
+        if self.squared.isdisjoint(ranges):
+            return [ranges]
         cut = {side: self._cut(side, box[side[1]], range_) for side, range_ in ranges.items()}
         if len(ranges) == 2 and max(map(len, cut.values())) > 1 and self._factors(variable):
             # The largest change is where one of both units is at an end.
@@ -259,20 +285,21 @@ class Pairs:
                 yield side
 
     @property
-    def sizes(self) -> dict[int, int]:
-        """How many states each choice has; whether squares bend is a choice too."""
-        return dict(enumerate([*(choice.size for choice in self.choices), *(2 for _ in self.bent)]))
-
-    @property
     def possible(self) -> bool:
         """Whether there is any such pair."""
         return all(choice.size for choice in self.choices)
 
-    def changes(self, dtype: Any) -> Iterator[tuple[tuple[int, ...], Array, Form]]:  # noqa: ANN401
-        """Yield the largest size of the change of each form, in its own unit, for all states of its choices."""
+    def changes(self, dtype: Any, *, straight: bool = False) -> Iterator[tuple[tuple[int, ...], Array, Form]]:  # noqa: ANN401
+        """Yield the largest size of the change of each form, in its own unit, for all states of its choices.
+
+        Args:
+            dtype: In what to compute: `object` for exact integers.
+            straight: Whether squares do not bend: how far pairs at corners move.
+        """
+        bent = {} if straight else self.bent
         for form, sides in self.forms:
             involved = {self.choice_of[side] for side in self._used(form, sides)}
-            involved |= {self.bent[side] for side in self._used(form, sides, squared=True) if side in self.bent}
+            involved |= {bent[side] for side in self._used(form, sides, squared=True) if side in bent}
             choices = tuple(sorted(involved))
             value: Array = np.zeros([1] * len(choices), dtype=dtype)
             for side in sides:
@@ -283,8 +310,11 @@ class Pairs:
                 value = value + (total if side == sides[0] else -total)
             low, high = form.error
             least, most = (low - high, high - low) if len(sides) > 1 else (low, high)
-            size = np.maximum(np.abs(value + least), np.abs(value + most))
-            yield choices, np.broadcast_to(size, [self.sizes[each] for each in choices]), form
+            size = np.asarray(np.maximum(np.abs(value + least), np.abs(value + most)), dtype=dtype)
+            # A bend of no other form is chosen at once.
+            own = [choices.index(bend) for bend in involved if bend in self._once]
+            left = tuple(each for each in choices if each not in self._once)
+            yield left, np.broadcast_to(size.max(axis=tuple(own)), [self.sizes[each] for each in left]), form
 
     def _used(self, form: Form, sides: Sequence[int], *, squared: bool = False) -> set[Side]:
         least = 2 if squared else 1
@@ -298,7 +328,7 @@ class Pairs:
             choice = self.choices[self.choice_of[side]]
             corner = np.array(choice.corners[side], dtype=dtype)
             factor = spread((self.choice_of[side],), corner**power, choices)
-            if side in self.bent and power > 1:
+            if power > 1 and self.bent.get(side) in choices:
                 _check_power(power)
                 bend = np.array(choice.bends[side], dtype=dtype)
                 bends = spread((self.choice_of[side],), bend, choices)
@@ -321,21 +351,28 @@ def moved_exactly(pairs: Pairs, norm: Norm) -> Fraction:
     if not pairs.possible:
         return Fraction(0)
     power = {"l1": 1, "l2": 2}[norm]
-    found = [(choices, sizes**power, form.weight**power) for choices, sizes, form in pairs.changes(object)]
-    whole = sum((Fraction(int(sizes.max())) / weight for _, sizes, weight in found), Fraction(0))
+    found = [
+        (choices, sizes.shape, [int(each) ** power for each in sizes.flat], form.weight**power)
+        for choices, sizes, form in pairs.changes(object)
+    ]
+    whole = sum((max(sizes) / weight for _, _, sizes, weight in found), Fraction(0))
     if not whole:
         return Fraction(0)
     unit = Fraction(2) ** (_BITS - math.ceil(whole).bit_length() - len(found).bit_length())
     tables = []
-    for choices, sizes, weight in found:
+    for choices, shape, sizes, weight in found:
         share = unit / weight
-        rounded = -(-sizes * share.numerator // share.denominator)
-        tables.append(Table(choices, rounded.astype(np.int64)))
+        rounded = [-(-each * share.numerator // share.denominator) for each in sizes]
+        tables.append(Table(choices, np.array(rounded, dtype=np.int64).reshape(shape)))
     try:
         return Fraction(int(largest(tables, pairs.sizes))) / unit
     except TooManyStatesError:
-        raise QueryError(
-            expected="sums of few columns, or of many that play the same part",
-            got="too many cases to go through",
-            hint="ask for fewer products of different columns, or in several queries.",
-        ) from None
+        raise _too_many() from None
+
+
+def _too_many() -> QueryError:
+    return QueryError(
+        expected="sums of few columns, or of many that play the same part",
+        got="too many cases to go through",
+        hint="ask for fewer products of different columns, or in several queries.",
+    )

@@ -1,5 +1,6 @@
 """Between what a number is, given the ranges of its columns, and where it is between two others."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeVar
@@ -7,6 +8,7 @@ from typing import TypeVar
 from dpcausal.errors import QueryError
 from dpcausal.sums.numbers import (
     Between,
+    Bin,
     Clip,
     Code,
     Constant,
@@ -52,26 +54,29 @@ def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: PLR0911 (one case 
         case Clip():
             low, high = interval(tree.number, ranges)
             return min(max(low, tree.least), tree.most), min(max(high, tree.least), tree.most)
+        case Bin():
+            low, high = interval(tree.number, ranges)
+            return bisect_right(tree.edges, low), bisect_right(tree.edges, high)
         case Lookup():
             low, high = interval(tree.number, ranges)
             reached = tree.values[low : high + 1]
             return min(reached), max(reached)
         case Where():
-            certain, possible = holds(tree.condition, ranges)
+            certain, possible = holds(tree.condition, interval(tree.condition.number, ranges))
             low, high = interval(tree.number, ranges)
             return (low, high) if certain else (min(0, low * possible), max(0, high * possible))
     raise QueryError(expected="a number", got=type(tree).__name__, hint="the engine knows no such kind of number.")
 
 
-def holds(condition: Between, ranges: Ranges) -> Range:
-    """Return 0 and 0, 0 and 1 or 1 and 1: whether a condition never, sometimes or always holds."""
-    low, high = interval(condition.number, ranges)
-    return int(condition.least <= low and high <= condition.most), int(
-        low <= condition.most and condition.least <= high
-    )
+def holds(condition: Between, at: Range) -> Range:
+    """Return 0 and 0, 0 and 1 or 1 and 1: whether a condition never, sometimes or always holds in a number's range."""
+    low, high = at
+    certain = condition.least <= low and high <= condition.most
+    possible = low <= condition.most and condition.least <= high
+    return int(certain), int(possible)
 
 
-def preimage(tree: Number, least: int, most: int) -> Range | None:
+def preimage(tree: Number, least: int, most: int) -> Range | None:  # noqa: PLR0911 (one case for each kind)
     """Return for which ticks of its only column a number is between two others; None where that is not known."""
     match tree:
         case Ticks():
@@ -89,5 +94,10 @@ def preimage(tree: Number, least: int, most: int) -> Range | None:
             inside = tree.least <= most and least <= tree.most
             low = tree.number.low if least <= tree.least else least
             high = tree.number.high if most >= tree.most else most
+            return preimage(tree.number, low, high) if inside else (1, 0)
+        case Bin():
+            inside = least <= len(tree.edges) and most >= 0
+            low = tree.number.low if least <= 0 else tree.edges[min(least, len(tree.edges)) - 1]
+            high = tree.number.high if most >= len(tree.edges) else tree.edges[max(most, 0)] - 1
             return preimage(tree.number, low, high) if inside else (1, 0)
     return None

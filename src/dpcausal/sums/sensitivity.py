@@ -6,17 +6,17 @@ from fractions import Fraction
 import numpy as np
 
 from dpcausal.sums.cases import Domain, Model, model_of
-from dpcausal.sums.certificates import Certificate, Norm, Pairs, bound_from, kinds, root_above
+from dpcausal.sums.certificates import Certificate, Cuts, Kind, Norm, Pairs, bound_from, kinds, root_above
 from dpcausal.sums.description import Sums
 from dpcausal.sums.maximum import Table, TooManyStatesError, largest
 from dpcausal.sums.serialization import digest
 
-TOLERANCE = 4e-4
+TOLERANCE = 8e-4
 """How far a bound may be above the largest move that was found, in proportion, where the search can help it."""
 
 _ROUNDS = 14
-_MOST_SEARCHED = 100_000
-_MOST_ENTRIES = 10_000
+_MOST_SEARCHED = 400_000
+_MOST_ENTRIES = 60_000
 _MOST_BENT = 8
 """How many states the search looks at together, how many a certificate may have, and how many squares it follows."""
 
@@ -34,12 +34,17 @@ def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certific
     """
     key = digest(description), tuple(sorted(domain.codes.items())), domain.changes, domain.leaves, norm
     if key not in _KEPT:
-        model = model_of(description, domain)
-        cuts = _search(model, norm)
         while len(_KEPT) >= _MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
-        _KEPT[key] = Certificate(norm, bound_from(model, norm, cuts), cuts)
+        _KEPT[key] = computed_bound(description, domain, norm)
     return _KEPT[key]
+
+
+def computed_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
+    """Return what `sensitivity_bound` keeps."""
+    model = model_of(description, domain)
+    cuts = _search(model, norm)
+    return Certificate(norm, bound_from(model, norm, cuts), cuts)
 
 
 _KEPT: dict[tuple[object, ...], Certificate] = {}
@@ -52,73 +57,62 @@ def together(bounds: Sequence[Fraction], norm: Norm) -> Fraction:
     return root_above(sum((each**2 for each in bounds), Fraction(0)))
 
 
-Found = dict[tuple[int, int], tuple[int, ...]]
-
-
-def _search(model: Model, norm: Norm) -> Found:
+def _search(model: Model, norm: Norm) -> dict[Kind, Cuts]:
     """Return cuts with which the bound is near the largest move. Floats may guide where to cut, and decide no bound."""
     power = {"l1": 1, "l2": 2}[norm]
-    tolerance = 1 + power * TOLERANCE
-    cuts: Found = {}
-    tried: Found = {}
+    if all(times == 1 for form in model.forms for each, _ in form.terms for _, times in each):
+        return {}
+    try:
+        tried = [_Tried(Pairs(model, kind, {}), power) for kind in kinds(model)]
+    except TooManyStatesError:
+        return {}
+    done: set[Kind] = set()
     for _ in range(_ROUNDS):
-        every = [Pairs(model, kind, tried) for kind in kinds(model)]
-        every = [pairs for pairs in every if pairs.possible]
-        try:
-            attained = max((_attained(pairs, power) for pairs in every), default=0.0)
-            more: Found = {}
-            for pairs in every:
-                _cut(pairs, power, attained * tolerance, more)
-        except TooManyStatesError:
-            return cuts
-        cuts = tried
-        if not more:
-            break
-        tried = {key: tuple(sorted({*cuts.get(key, ()), *more.get(key, ())})) for key in {*cuts, *more}}
-    return cuts
+        target = max((each.attained for each in tried), default=0.0) * (1 + power * TOLERANCE)
+        target = max([target, *(each.most for each in tried if each.pairs.kind in done)])
+        for place, each in enumerate(tried):
+            if each.most <= target or each.pairs.kind in done:
+                continue
+            try:
+                tried[place] = _Tried(Pairs(model, each.pairs.kind, each.more_cuts(target)), power)
+            except TooManyStatesError:
+                done.add(each.pairs.kind)
+    return {each.pairs.kind: each.pairs.cuts for each in tried if each.pairs.cuts}
 
 
-def _tables(pairs: Pairs, power: int) -> list[Table]:
-    """Return the tables of some pairs in floats.
+class _Tried:
+    """Some cuts, and how far pairs may move with them, to the power of the norm.
 
-    Raises:
-        TooManyStatesError: If a certificate would have too many states to go through.
+    Attributes:
+        attained: How far pairs at corners move, where squares are what they are.
+        most: How far pairs may move, as far as the cuts tell.
     """
-    tables, entries = [], 0
-    for choices, sizes, form in pairs.changes(np.float64):
-        entries += sizes.size
-        if pairs.cuts and entries > _MOST_ENTRIES:
+
+    def __init__(self, pairs: Pairs, power: int) -> None:
+        self.pairs, self.attained, self.most = pairs, 0.0, 0.0
+        straight, self._tables = (self._tables_of(power, straight=straight) for straight in (True, False))
+        self.attained = float(largest(straight, pairs.sizes, _MOST_SEARCHED))
+        self.most = float(largest(self._tables, pairs.sizes, _MOST_SEARCHED)) if pairs.bent else self.attained
+
+    def _tables_of(self, power: int, *, straight: bool) -> list[Table]:
+        tables, entries = [], 0
+        for choices, sizes, form in self.pairs.changes(np.float64, straight=straight) if self.pairs.possible else ():
+            entries += sizes.size
+            if self.pairs.cuts and entries > _MOST_ENTRIES:
+                raise TooManyStatesError
+            tables.append(Table(choices, (sizes / float(form.weight)) ** power))
+        return tables
+
+    def more_cuts(self, target: float) -> Cuts:
+        """Return the cuts, and one in the middle of each piece with which pairs may move further than a target."""
+        if len(self.pairs.bent) > _MOST_BENT:
             raise TooManyStatesError
-        tables.append(Table(choices, (sizes / float(form.weight)) ** power))
-    return tables
-
-
-def _attained(pairs: Pairs, power: int) -> float:
-    """Return how far a pair at corners moves, where squares are what they are."""
-    sizes = pairs.sizes
-    tables = []
-    for table in _tables(pairs, power):
-        values = table.values
-        for axis, choice in enumerate(table.choices):
-            if choice >= len(pairs.choices):
-                values = values.take([0], axis=axis)
-        tables.append(Table(table.choices, values))
-    sizes |= {choice: 1 for choice in sizes if choice >= len(pairs.choices)}
-    return float(largest(tables, sizes, _MOST_SEARCHED))
-
-
-def _cut(pairs: Pairs, power: int, target: float, more: Found) -> None:
-    """Add a cut in the middle of each piece with which pairs may move further than the target."""
-    tables = _tables(pairs, power)
-    if not pairs.bent or float(largest(tables, pairs.sizes, _MOST_SEARCHED)) <= target:
-        return
-    if len(pairs.bent) > _MOST_BENT:
-        raise TooManyStatesError
-    for side in pairs.bent:
-        place = pairs.choice_of[side]
-        best = largest(tables, pairs.sizes, _MOST_SEARCHED, keep=place)
-        for state in np.flatnonzero(best > target):
-            case, (low, high) = pairs.choices[place].pieces[side][state]
-            if high - low > 1:
-                key = side[0], case
-                more[key] = (*more.get(key, ()), (low + high) // 2)
+        cuts = {key: set(each) for key, each in self.pairs.cuts.items()}
+        for side in self.pairs.bent:
+            place = self.pairs.choice_of[side]
+            best = largest(self._tables, self.pairs.sizes, _MOST_SEARCHED, keep=place)
+            pieces = self.pairs.choices[place].pieces[side]
+            for case, (low, high) in {pieces[state] for state in np.flatnonzero(best > target)}:
+                if high - low > 1:
+                    cuts.setdefault((side[0], case), set()).add((low + high) // 2)
+        return {key: tuple(sorted(each)) for key, each in cuts.items()}
