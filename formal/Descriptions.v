@@ -302,3 +302,18 @@ Proof.
       rewrite <- opp_IZR. f_equal. ring.
     + rewrite moved_0; [exact MB|]. intros e. reflexivity.
 Qed.
+
+(** ** Claims of the code *)
+
+(** A description, the ranges of its columns and which of them are shared, whether units may leave the comparison, and
+    the bound that the code claims. *)
+Record claim := Claim { described : description; columns : box; may_leave : bool; claim_norm : norm; claimed : Q }.
+
+Definition true_claim (c : claim) : Prop :=
+  bounded (may (columns c) (may_leave c)) (sums (described c)) (sums_sensitivity (described c) (claim_norm c) (claimed c)).
+
+Definition check (c : claim) (cs : certificates) : bool :=
+  proved (described c) (columns c) (may_leave c) (claim_norm c) (claimed c) cs.
+
+Theorem certified c cs : check c cs = true -> true_claim c.
+Proof. apply proved_bounds. Qed.
