@@ -14,9 +14,10 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, AugmentedScores, Norm
 from dpcausal.queries.augmented_scores import AugmentedEstimand
+from dpcausal.queries.scores import PREDICTOR_TICKS
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.augmented_scores import parts
-from dpcausal.vault.numerics.features import PREDICTOR_TICKS, Features
+from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.residuals import scored
 from dpcausal.vault.table import open_table
 

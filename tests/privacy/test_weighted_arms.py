@@ -13,8 +13,8 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, WeightedArms
 from dpcausal.queries.features import Estimand
+from dpcausal.queries.scores import weight_table
 from dpcausal.vault.answers.weighted_arms import centred, parts
-from dpcausal.vault.numerics.features import weight_table
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(

@@ -15,6 +15,7 @@ from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums import numbers as tree
 from dpcausal.sums.evaluation import evaluate
+from dpcausal.sums.limits import DEEPEST, MOST_NODES
 from dpcausal.sums.numbers import (
     GRID,
     Between,
@@ -168,19 +169,19 @@ def test_what_is_no_number_is_refused(make: Any) -> None:
 
 def test_trees_that_are_too_deep_or_too_large_are_refused() -> None:
     deep: Number = Ticks("outcome")
-    for _ in range(tree.DEEPEST - 1):
+    for _ in range(DEEPEST - 1):
         deep = Shift(deep, 1)
     with pytest.raises(QueryError, match="deep"):
         Shift(deep, 1)
     with pytest.raises(QueryError, match="nodes"):
-        Sum(tuple(Ticks("outcome") for _ in range(tree.MOST_NODES)))
+        Sum(tuple(Ticks("outcome") for _ in range(MOST_NODES)))
     nested: Any = ["ticks", "outcome"]
     for _ in range(100_000):
         nested = ["shift", nested, 1]
     with pytest.raises(QueryError, match="deep"):
         number_from_json(nested)
     with pytest.raises(QueryError, match="nodes"):
-        number_from_json(["sum", *[1] * (tree.MOST_NODES + 1)])
+        number_from_json(["sum", *[1] * (MOST_NODES + 1)])
 
 
 @pytest.mark.parametrize(

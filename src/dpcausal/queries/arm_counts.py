@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
+from dpcausal.queries.coerced import TREATMENT, strata
 from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.features import (
     check_coefficients,
@@ -17,7 +20,10 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -55,6 +61,11 @@ class StratumCounts(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
         return _counts(self.bins(schema), norm)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        labels = tuple(f"_{arm} of {name}" for name in self.bins(schema) for arm in (0, 1))
+        return (Sums(strata(self.cells.by, schema) | {TREATMENT: 2}, {"size": ONE}, labels=labels),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
@@ -107,6 +118,13 @@ class ScoreCounts(Query):
         """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)
         return _counts(self.bins(), norm)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        table = np.searchsorted(self.edges, 1 / (1 + np.exp(-EXPONENTS)), side="right")
+        place = looked_up(table, predictor(self.coefficients, self.covariates, schema))
+        labels = tuple(f"_{arm} of {name}" for name in self.bins() for arm in (0, 1))
+        return (Sums({place: len(self.edges) + 1, TREATMENT: 2}, {"size": ONE}, labels=labels),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

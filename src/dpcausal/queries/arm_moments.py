@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+from dpcausal.queries.coerced import OUTCOME, TREATMENT, arm_sizes
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Number, deficit
 from dpcausal.treatment import TableColumn
 
 
@@ -39,6 +42,10 @@ class ArmTotals(_ArmSums):
         coordinates = (*_totals(outcome_tick(schema)), *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
 
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        return (Sums({TREATMENT: 2}, {"total": OUTCOME}, arm_sizes(schema, protects)),)
+
 
 @dataclass(frozen=True)
 class ArmMoments(_ArmSums):
@@ -55,6 +62,10 @@ class ArmMoments(_ArmSums):
         """Return the answer's coordinates and how far one unit can move them."""
         return moment_sensitivity(outcome_tick(schema), schema, protects, norm)
 
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        return (moment_sums(OUTCOME, schema, protects),)
+
 
 def moment_sensitivity(tick: float, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
     """Return the sensitivity of totals, deficits and sizes of a number on the grid, whose tick has this size."""
@@ -62,6 +73,11 @@ def moment_sensitivity(tick: float, schema: Schema, protects: Protects, norm: No
     deficits = tuple(Coordinate(f"deficit_{arm}", tick**2 * GRID, Fraction(weight)) for arm in (0, 1))
     coordinates = (*_totals(tick), *deficits, *_arm_size(schema, protects, norm))
     return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
+
+
+def moment_sums(line: Number, schema: Schema, protects: Protects) -> Sums:
+    """Return totals, deficits and sizes of a number on the grid."""
+    return Sums({TREATMENT: 2}, {"total": line, "deficit": deficit(line)}, arm_sizes(schema, protects))
 
 
 def _totals(tick: float) -> tuple[Coordinate, ...]:

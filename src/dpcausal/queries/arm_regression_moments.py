@@ -7,10 +7,14 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
+from dpcausal.queries.coerced import design, every_arm, rounded
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.queries.regression_moments import CONSTANT, FINE, FIRST_FEATURE, OUTCOME
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Constant, Number
 from dpcausal.treatment import TableColumn
 
 MOST_FEATURES = 30
@@ -96,6 +100,17 @@ class ArmRegressionMoments(Query):
             for name, (tick, weight) in zip(self.names(schema, arm), parts, strict=True)
         )
         return Sensitivity(norm, coordinates, _bound(products, protects, norm))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), *design(self.covariates, schema, FINE)]
+        numbers: dict[str, Number] = {}
+        names = [name.removeprefix("arm_0") for name in self.names(schema, 0)]
+        for name, (first, second) in zip(names, self.products(schema), strict=True):
+            product = lines[first] * lines[second]
+            numbers[f"arm{{}}{name}"] = FINE**2 - product if first == second else product
+        numbers["arm{}"] = ONE
+        return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, everyone=True),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

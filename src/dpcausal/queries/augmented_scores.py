@@ -4,10 +4,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Self, get_args
 
-from dpcausal.queries.features import check_estimand, single_feature
+from dpcausal.queries.coerced import OUTCOME, TREATMENT
+from dpcausal.queries.features import check_estimand, largest_weight, single_feature
 from dpcausal.queries.models import EXTREME, MODERATE, Modelled, check_limits
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
+from dpcausal.queries.scores import (
+    FACTOR_TICKS,
+    PREDICTOR_TICKS,
+    by_arm,
+    looked_up,
+    overlaps,
+    predictor,
+    unit_weight,
+)
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Between, Clip, Constant, Number, Shift, deficit, indicator, sign
 
 AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
 
@@ -72,6 +84,41 @@ class AugmentedScores(Modelled):
         total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))
         # The root of a number is at most half of one more than it.
         return Sensitivity(norm, coordinates, total if norm == "l1" else (1 + total) / 2)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        score, target = self.score(schema)
+        kept, bits = Clip(score, -GRID, GRID), GRID.bit_length() - 1
+        numbers = {
+            "score": kept,
+            "target_sum": target,
+            "deficit": deficit(kept),
+            "product": Shift(kept * target, bits),
+            "target_square_sum": Shift(target * target, bits),
+            "clipped": 1 - indicator(Between(score, -GRID, GRID)),
+        }
+        return (Sums({TREATMENT: 2}, {}, numbers),)
+
+    def score(self, schema: Schema) -> tuple[Number, Number]:
+        """Return a unit's score before the limit, in ticks of which GRID make the limit, and its target."""
+        bits, of_factor = GRID.bit_length() - 1, FACTOR_TICKS.bit_length() - 1
+        exponent, control, treated = (
+            predictor(each, self.covariates, schema) for each in (self.propensity, self.control, self.treated)
+        )
+        means = [
+            Clip(Shift(each, (PREDICTOR_TICKS // GRID).bit_length() - 1), -GRID, GRID) for each in (control, treated)
+        ]
+        weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
+        missed = OUTCOME - (means[0] if self.estimand == "ATT" else by_arm(*means))
+        largest = largest_weight(self.estimand, self.clip)
+        factor = round(largest / self.limit * FACTOR_TICKS)
+        residual = Shift(sign(TREATMENT) * Shift(weight * missed, bits) * factor, of_factor)
+        if self.estimand == "ATT":
+            return residual, GRID * TREATMENT
+        overlap = looked_up(overlaps(self.clip), exponent) if self.estimand == "ATO" else Constant(GRID)
+        effect = Shift((means[1] - means[0]) * overlap, bits)
+        factor = round(self.largest_target / self.limit * FACTOR_TICKS)
+        return residual + Shift(effect * factor, of_factor), overlap
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

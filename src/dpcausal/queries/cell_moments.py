@@ -6,9 +6,12 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.queries.basis import Cells
+from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cut
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, deficit
 from dpcausal.treatment import TableColumn
 
 _FIXED = Fraction(1)
@@ -63,6 +66,12 @@ class CellMoments(Query):
         )
         bound = Fraction(3, 2) if moves and norm == "l1" else 1 + rounding
         return Sensitivity(norm, coordinates, bound)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        cells = (strata(self.by, schema) if self.by else {}) | {every_arm(schema): len(schema.treatment.arms)}
+        numbers = {"total": OUTCOME, "deficit": deficit(OUTCOME), "size": ONE}
+        return (Sums(cells, numbers, everyone=True, labels=self.cells(schema)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -6,11 +6,14 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.queries.arm_moments import moment_sensitivity
+from dpcausal.queries.arm_moments import moment_sensitivity, moment_sums
+from dpcausal.queries.coerced import in_ticks
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Norm, Query, Sensitivity
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Clip, Shift
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -94,6 +97,14 @@ class ChangeMoments(Query):
             round((high_before - low_before) / 2 / half * FINE),
             round(shift / half * GRID * FINE),
         )
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        before, after = (in_ticks(*each) for each in self.columns(schema))
+        times_after, times_before, shift = self.factors(schema)
+        fine = times_after * after - times_before * before + shift
+        change = Shift(Clip(fine, -GRID * FINE, GRID * FINE), FINE.bit_length() - 1)
+        return (moment_sums(change, schema, protects),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

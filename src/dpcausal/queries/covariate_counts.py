@@ -7,14 +7,17 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, Self, TypeGuard
 
-from dpcausal.columns import Column
+from dpcausal.columns import Column, indicator_of
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
+from dpcausal.queries.coerced import covariate
 from dpcausal.queries.features import covariates_named, name_tuple
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Between, Clip, Shift, indicator
 from dpcausal.treatment import TableColumn
 
 COARSE, FINE = 32, 1_024
@@ -61,6 +64,10 @@ class CovariateCounts(Query):
         self._columns(schema)
         return _sensitivity(tuple(self.covariates), norm)
 
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        return tuple(_counted(column, schema) for column in self._columns(schema))
+
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on: neither the treatment nor the outcome."""
         return self._columns(schema)
@@ -91,6 +98,21 @@ class CovariateCounts(Query):
         """Return queries of this kind that the schema allows."""
         numbers = tuple(column.name for column in schema.covariates if _is_counted(column))
         return tuple(cls(names) for names in dict.fromkeys((numbers[:1], numbers)) if names)
+
+
+def _counted(column: Real, schema: Schema) -> Sums:
+    """Return the counts of one covariate: units are in fine bins, or in the place after the last without a value."""
+    # The upper bound belongs to the last bin.
+    fine = Clip(Shift(covariate(column.name, schema) + GRID, (2 * GRID // FINE).bit_length() - 1), 0, FINE - 1)
+    place, missing = fine, indicator_of(column).name
+    if missing in [each.name for each in schema.covariates]:  # a total over a unit's records is never missing
+        place = Clip(fine + FINE * covariate(missing, schema), 0, FINE)
+    wide = FINE // COARSE
+    coarse = {
+        f"{column.name}: coarse {at}": indicator(Between(place, wide * at, wide * (at + 1) - 1)) for at in range(COARSE)
+    }
+    labels = tuple(f"{column.name}: {each}" for each in (*(f"fine {at}" for at in range(FINE)), "missing"))
+    return Sums({place: FINE + 1}, {"": ONE}, coarse, everyone=True, labels=labels)
 
 
 @lru_cache(64)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
+from dpcausal.queries.coerced import OUTCOME, everyone_compared, features
 from dpcausal.queries.features import covariates_named, name_tuple, numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import (
     GRID,
@@ -18,7 +19,11 @@ from dpcausal.queries.query import (
     root_above,
 )
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Number, Shift, deficit
 from dpcausal.treatment import TableColumn
+
+_SHIFT = GRID.bit_length() - 1
 
 
 def explained(schema: Schema, centre: float) -> float:
@@ -76,6 +81,16 @@ class CovariateMoments(Query):
         count = len(self.covariates)
         bound = Fraction(4 * count + 1) if norm == "l1" else root_above(Fraction(8 * count + 1))
         return Sensitivity(norm, coordinates, bound + Fraction(4 * count, GRID))  # and what rounding to ticks adds
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
+        half = GRID // 2
+        numbers: dict[str, Number] = {"outcome": OUTCOME}
+        numbers |= {f"total of {name}": line for name, line in lines.items()}
+        numbers |= {f"outcome * {name}": Shift(OUTCOME * line + half, _SHIFT) for name, line in lines.items()}
+        numbers |= {f"deficit of {name}": deficit(lines[name]) for name in self.numbers(schema)}
+        return (Sums({}, numbers | everyone_compared(schema)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

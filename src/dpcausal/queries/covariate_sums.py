@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
 
+from dpcausal.queries.coerced import TREATMENT, arm_sizes, features
 from dpcausal.queries.features import (
     Estimand,
     check_clip,
@@ -21,7 +22,10 @@ from dpcausal.queries.features import (
     summed_features,
 )
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above
+from dpcausal.queries.scores import predictor, unit_weight
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Number, Shift, deficit
 from dpcausal.treatment import TableColumn
 
 
@@ -60,6 +64,13 @@ class CovariateSums(Query):
         sizes = (Coordinate("size_1", 1.0, one), *compared(schema, one)) if protects == "record" else ()
         bound = _bound(len(self.covariates), protects, norm, extra=Fraction(1))
         return Sensitivity(norm, (*sizes, *self._sums(schema, norm, 1.0)), bound)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
+        numbers = {f"total{{}} of {name}": line for name, line in lines.items()}
+        numbers |= {f"deficit{{}} of {name}": deficit(lines[name]) for name in self.numbers(schema)}
+        return (Sums({TREATMENT: 2}, numbers, arm_sizes(schema, protects)),)
 
     def _sums(self, schema: Schema, norm: Norm, largest: float) -> tuple[Coordinate, ...]:
         parts = [(f"total_{arm} of {name}", 1) for arm in (0, 1) for name in self.features(schema)]
@@ -120,6 +131,19 @@ class WeightedCovariates(CovariateSums):
         )
         bound = _bound(len(self.covariates), protects, norm, extra=Fraction(3, 2))
         return Sensitivity(norm, (*weights, *self._sums(schema, norm, self.largest)), bound)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        exponent = predictor(self.coefficients, self.score, schema)
+        weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
+        lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
+        bits = GRID.bit_length() - 1
+        numbers: dict[str, Number] = {"weight_sum": weight, "weight_square_sum": Shift(weight * weight, bits)}
+        for name, line in lines.items():
+            numbers[f"total{{}} of {name}"] = Shift(weight * line + GRID // 2, bits)
+        for name in self.numbers(schema):
+            numbers[f"deficit{{}} of {name}"] = Shift(weight * deficit(lines[name]), bits)
+        return (Sums({TREATMENT: 2}, numbers),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -6,15 +6,20 @@ from typing import ClassVar, Self, TypeGuard
 
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME, rounded
 from dpcausal.queries.profiles import grid
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Bin, Clip, Lookup, Shift, Ticks
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 FINE = 2**10
 """Ticks to 1 of distances and outcomes, so that products are exact."""
+
+_SHIFT = 30
 
 _NARROWEST = 1000
 """By how much the bandwidth may be narrower than the running variable's range."""
@@ -107,6 +112,25 @@ class CutoffMoments(Query):
             for arm in (0, 1)
         )
         return Sensitivity(norm, coordinates, _bound(protects, norm))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        (cutoff, bandwidth), running = self.window(schema), Ticks(f"covariate_{self.place(schema)}")
+        below, above = int(self.treated_below), int(not self.treated_below)
+        window = Bin(running, (cutoff - bandwidth, cutoff, cutoff + bandwidth + 1))
+        beyond = running - cutoff
+        steps = Clip(Clip(beyond, 0, bandwidth) + Clip(-beyond, 0, bandwidth), 0, bandwidth)
+        distance = Shift(steps * ((2 * FINE << _SHIFT) // bandwidth), _SHIFT) - FINE
+        outcome = rounded(OUTCOME, FINE)
+        numbers = {
+            "total": outcome,
+            "product": distance * outcome,
+            "distance": distance,
+            "size": ONE,
+            "spread": FINE**2 - distance * distance,
+            "deficit": FINE**2 - outcome * outcome,
+        }
+        return (Sums({Lookup(window, (2, below, above, 2)): 2}, numbers),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

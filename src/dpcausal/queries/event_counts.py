@@ -8,10 +8,14 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
 from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
+from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Bin, Clip
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -112,6 +116,18 @@ class EventCounts(Query):
             )
         coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.counts(schema))
         return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        outcome: Real = schema.outcome  # type: ignore[assignment]
+        kinds, times = self.kinds(schema), len(self.times)
+        place = kinds * Bin(OUTCOME, tuple(ticks_of(outcome, time) for time in self.times))
+        if self.event:
+            place = place + covariate(self.event, schema)
+        # Those beyond the last time are in one count, whatever their kind.
+        ended = Clip(place, 0, kinds * times)
+        cells = (strata(self.by, schema) if self.by else {}) | {TREATMENT: 2, ended: kinds * times + 1}
+        return (Sums(cells, {"": ONE}, labels=self.counts(schema)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -11,13 +11,25 @@ import numpy as np
 
 from dpcausal.columns import Binary, Column
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
+from dpcausal.queries.coerced import design, rounded
 from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.queries.received_moments import ReceivedMoments
-from dpcausal.queries.regression_moments import CONSTANT, FINE, OUTCOME, Moment, RegressionMoments, moment_name
+from dpcausal.queries.regression_moments import (
+    CONSTANT,
+    FINE,
+    OUTCOME,
+    Moment,
+    RegressionMoments,
+    moment_name,
+    moment_sums,
+)
 from dpcausal.queries.regression_moments import WEIGHTS as REGRESSION_WEIGHTS
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Code, Constant, sign
 from dpcausal.treatment import TableColumn
 
 RECEIVED, FIRST_FEATURE = 2, 3
@@ -127,6 +139,12 @@ class InstrumentMoments(Query):
         if schema.units_may_leave(protects):  # each sum moves by half of what a change of sign moves it
             moved = max(moved, sum((Fraction(1, 2 * each.weight) ** power for each in moments), Fraction(0)))
         return Sensitivity(norm, coordinates, moved if norm == "l1" else root_above(moved))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        received = FINE * sign(Code(f"covariate_{self.place(schema)}", 2))
+        lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), received, *design(self.covariates, schema, FINE)]
+        return (moment_sums(self.moments(schema), self._numbers(schema), lines),)
 
     def place(self, schema: Schema) -> int:
         """Return the place of the treatment received among the covariates."""

@@ -9,9 +9,12 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
+from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Lookup, deficit
 from dpcausal.treatment import TableColumn
 
 FINE = 2**10
@@ -85,6 +88,15 @@ class LookMoments(Query):
         )
         bound = Fraction(3, 2) * sum(used) if norm == "l1" else root_above(Fraction(sum(each**2 for each in used)))
         return Sensitivity(norm, coordinates, bound)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        ((cohort, looks),) = strata([self.cohorts], schema).items()
+        used = weights(self.looks(schema), norm)
+        counted = tuple(used[self.look - 1 - place] if place < self.look else 0 for place in range(looks))
+        weight = Lookup(cohort, counted)
+        numbers = {"total": weight * OUTCOME, "deficit": weight * deficit(OUTCOME), "size": weight}
+        return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, everyone=True),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

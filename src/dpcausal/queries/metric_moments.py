@@ -10,10 +10,13 @@ from typing import ClassVar, Self
 from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
+from dpcausal.queries.coerced import every_arm, in_ticks
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Number, Shift, deficit
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -135,6 +138,20 @@ class MetricMoments(Query):
                 tick = half[one] * half[other] / GRID
                 coordinates.append(Coordinate(f"product_{arm} of {one} and {other}", tick, crossed[one, other]))
         return Sensitivity(norm, tuple(coordinates), bound)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        columns = self.columns(schema)
+        lines = {name: in_ticks(*each) for name, each in columns.items()}
+        numbers: dict[str, Number] = {"size": ONE}
+        for name, (_, column) in columns.items():
+            numbers[f"total{{}} of {name}"] = lines[name]
+            if isinstance(column, Real):
+                numbers[f"deficit{{}} of {name}"] = deficit(lines[name])
+        for one, other in self.products:
+            product = Shift(lines[one] * lines[other], GRID.bit_length() - 1)
+            numbers[f"product{{}} of {one} and {other}"] = product
+        return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, everyone=True),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -6,8 +6,11 @@ from typing import ClassVar, Self
 
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.coerced import OUTCOME, TREATMENT
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Between, indicator
 from dpcausal.treatment import TableColumn
 
 
@@ -27,6 +30,14 @@ class MissingOutcomes(Query):
         """Return the answer's coordinates and how far one unit can move them."""
         coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.counts)
         return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        numbers = {
+            "observed": indicator(Between(OUTCOME, -GRID, 0)),
+            "missing": indicator(Between(OUTCOME, 1, GRID)),
+        }
+        return (Sums({TREATMENT: 2}, numbers),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -7,9 +7,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME, TREATMENT
+from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Bin, Number
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -51,6 +55,14 @@ class _Counts(Query):
             )
         coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.bins)
         return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        outcome: Real = schema.outcome  # type: ignore[assignment]
+        places = Bin(OUTCOME, tuple(ticks_of(outcome, edge) for edge in self.edges))
+        arms: dict[Number, int] = {TREATMENT: 2} if len(self._arms) > 1 else {}
+        labels = tuple(name.removeprefix("count") for name in self.bins)
+        return (Sums(arms | {places: len(self.edges) + 1}, {"count": ONE}, labels=labels),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -5,9 +5,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME, every_arm
+from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Between, Bin, Where, indicator
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -46,6 +50,13 @@ class OutcomesBelow(Query):
                 hint="a yes-or-no outcome has its bounds already.",
             )
         return Sensitivity(norm, (Coordinate("units", 1.0, Fraction(1)),), Fraction(1))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        outcome: Real = schema.outcome  # type: ignore[assignment]
+        ticks, arms = ticks_of(outcome, self.threshold), len(schema.treatment.arms)
+        side = indicator(Between(Bin(OUTCOME, (ticks,)), int(self.at_least), int(self.at_least)))
+        return (Sums({}, {"units": Where(Between(every_arm(schema), 0, arms - 1), side)}, everyone=True),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

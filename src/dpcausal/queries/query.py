@@ -12,9 +12,13 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
-from dpcausal.sums.numbers import GRID
+from dpcausal.sums import numbers
+from dpcausal.sums.description import Sums
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
+
+GRID = numbers.GRID
+"""Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""
 
 Norm = Literal["l1", "l2"]
 
@@ -121,6 +125,13 @@ class Query(Protocol):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         ...
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data: sums over units, named as the coordinates are; several where their cells differ.
+
+        Empty for a query whose answer is no such sum. The schema is as the query sees it (`seen_by`).
+        """
+        return ()
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -6,8 +6,11 @@ from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME, TREATMENT, arm_sizes
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Code, deficit, sign
 from dpcausal.treatment import TableColumn
 
 
@@ -77,6 +80,17 @@ class ReceivedMoments(Query):
         )
         sizes = (Coordinate("size_1", 1.0, size), *compared(schema, units)) if protects == "record" else ()
         return Sensitivity(norm, (*sums, *sizes), _bound(protects, norm))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        received = sign(Code(f"covariate_{self.place(schema)}", 2))
+        numbers = {
+            "total": OUTCOME,
+            "deficit": deficit(OUTCOME),
+            "received": received,
+            "product": OUTCOME * received,
+        }
+        return (Sums({TREATMENT: 2}, numbers, arm_sizes(schema, protects)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

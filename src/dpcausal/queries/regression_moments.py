@@ -9,9 +9,13 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
+from dpcausal.queries.coerced import TREATMENT, design, rounded
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Constant, Number, sign
 from dpcausal.treatment import TableColumn
 
 FINE = 2**10
@@ -158,6 +162,12 @@ class RegressionMoments(Query):
         bound = Fraction(most, whole) + Fraction(deficits, whole * 2**power)
         return bound if norm == "l1" else root_above(bound)
 
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        numbers = ["", "outcome", *design_names(self.covariates, schema)]
+        lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), *design(self.covariates, schema, FINE)]
+        return (moment_sums(self.moments(schema), numbers, lines),)
+
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
@@ -177,6 +187,16 @@ def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Moment, ..
     plain = [Moment(first, second, signed=False) for first, second in (pairs if counted else pairs[1:])]
     signed = [Moment(first, second, signed=True) for first, second in pairs if first == CONSTANT or interaction]
     return *plain, *signed
+
+
+def moment_sums(moments: Sequence[Moment], names: Sequence[str], lines: Sequence[Number]) -> Sums:
+    """Return sums of products of a unit's numbers, given their names."""
+    whole = {}
+    for moment in moments:
+        product = lines[moment.first] * lines[moment.second]
+        part = FINE**2 - product if moment.deficit else product
+        whole[moment_name(moment, names)] = sign(TREATMENT) * part if moment.signed else part
+    return Sums({TREATMENT: 2}, {}, whole)
 
 
 def moment_name(moment: Moment, numbers: Sequence[str]) -> str:

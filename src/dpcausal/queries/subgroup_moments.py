@@ -12,6 +12,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import Cells, basis_of
+from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
 from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.query import (
     GRID,
@@ -24,10 +25,14 @@ from dpcausal.queries.query import (
     value_names,
 )
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import ONE, Lookup, Number, deficit
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 MOST_CLUSTERS = 2_000
+
+_SUMS: dict[str, Number] = {"size": ONE, "total": OUTCOME, "deficit": deficit(OUTCOME)}
 
 
 def _moments(cells: Sequence[tuple[str, str]], schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
@@ -78,6 +83,11 @@ class SubgroupMoments(Query):
         """Return the answer's coordinates and how far one unit can move them."""
         cells = [(f"_{arm}", group) for group in self.cells.names(schema) for arm in (0, 1)]
         return _moments(cells, schema, protects, norm)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        labels = tuple(f"_{arm} of {group}" for group in self.cells.names(schema) for arm in (0, 1))
+        return (Sums(strata(self.cells.by, schema) | {TREATMENT: 2}, _SUMS, labels=labels),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
@@ -148,6 +158,15 @@ class ClusterMoments(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         return _moments([("", name) for name in self.clusters(schema)], schema, protects, norm)
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
+        clusters = self.clusters(schema)
+        place = 2 * covariate(self.cluster, schema) + TREATMENT
+        # A unit whose arm is not that of its cluster is in the place after the last.
+        owned = [at if arm == own else len(clusters) for at, own in enumerate(clusters.values()) for arm in (0, 1)]
+        cells: dict[Number, int] = {Lookup(place, tuple(owned)): len(clusters)}
+        return (Sums(cells, _SUMS, labels=tuple(f" of {name}" for name in clusters)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -1,11 +1,13 @@
 """Sums over arms, weighted by a public propensity score."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import OUTCOME, TREATMENT, everyone_compared, features
 from dpcausal.queries.features import (
     Estimand,
     check_coefficients,
@@ -17,7 +19,10 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
+from dpcausal.queries.scores import PREDICTOR_TICKS, predictor, unit_weight
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Constant, Shift, added, deficit, sign
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -113,6 +118,27 @@ class WeightedArms(Query):
         coordinates = (*coordinates, *compared(schema, Fraction(8)))
         bound = {"l1": Fraction(5, 4), "l2": Fraction(1031, 1000)}[norm]
         return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to ticks adds
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data; none with a centre, from which outcomes are divided by no power of two."""
+        if self.centre_ticks:
+            return ()
+        exponent, bits = predictor(self.coefficients, self.covariates, schema), GRID.bit_length() - 1
+        lines = [Constant(GRID), *features(self.covariates, schema)]
+        length = added([Shift(line * line, bits) for line in lines])
+        root = math.sqrt(len(self.covariates) + 1)
+        shrunk = round(self.shrink / root**2 * PREDICTOR_TICKS / GRID) * length
+        weight = unit_weight(exponent - shrunk, -exponent - shrunk, self.estimand, self.clip)
+        product = Shift(weight * OUTCOME + GRID // 2, bits)
+        numbers = {
+            "weighted_difference": sign(TREATMENT) * product,
+            "weighted_sum": product,
+            "weight_difference": sign(TREATMENT) * weight,
+            "weight_sum": weight,
+            "deficit": Shift(weight * deficit(OUTCOME), bits),
+            "weight_square_sum": Shift(weight * weight, bits),
+        }
+        return (Sums({TREATMENT: 2}, {}, numbers | everyone_compared(schema)),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Self, get_args
 
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
+from dpcausal.queries.coerced import TREATMENT
 from dpcausal.queries.event_counts import MOST_TIMES, EventCounts
 from dpcausal.queries.features import (
     Estimand,
@@ -21,8 +22,11 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.scores import predictor, unit_weight
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Shift, Where, equals
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -111,6 +115,15 @@ class WeightedCounts(Query):
         if norm == "l1":
             return Sensitivity(norm, coordinates, 2 + Fraction(squares, _SQUARES))
         return Sensitivity(norm, coordinates, root_above(2 + Fraction(squares, _SQUARES**2)))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
+        """Return the answer as data."""
+        exponent = predictor(self.coefficients, self.covariates, schema)
+        weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
+        (counts,) = self.unweighted.sums(schema, protects, norm)
+        squares = Shift(weight * weight, GRID.bit_length() - 1)
+        whole = {f"squares_{arm}": Where(equals(TREATMENT, arm), squares) for arm in (0, 1)}
+        return (Sums(counts.cells, {"": weight}, whole, labels=counts.labels),)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""

@@ -30,7 +30,7 @@ class Sums:
         weights: The noise of each sum in proportion to others, in ticks, by its name.
         everyone: Whether units outside the comparison are added up too.
         labels: What each cell is called: it stands in the place of the first {} in the name of a sum, or after a name
-            without one. If left out, cells are called _0, _1 and so on, and a single one has no name.
+            without one. If left out, cells are called _0, _1 and so on. Without cells, names stay as they are.
     """
 
     cells: Mapping[Number, int]
@@ -94,5 +94,7 @@ class Sums:
     @property
     def names(self) -> tuple[str, ...]:
         """The name of every sum: cell by cell, and then those over all units."""
+        if not self.cells:
+            return *self.numbers, *self.whole
         templates = [name if "{}" in name else f"{name}{{}}" for name in self.numbers]
         return (*(name.replace("{}", label, 1) for label in self.labels for name in templates), *self.whole)

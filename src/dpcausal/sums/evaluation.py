@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dpcausal.arrays import Int64s
+from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, Bin, Clip, Code, Constant, Lookup, Number, Product, Shift, Sum, Ticks, Where
 
 Units = Mapping[str, Int64s]
@@ -25,6 +26,24 @@ def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int
     for line, number in zip(lines, numbers, strict=True):
         line[:] = found.of(number)
     return lines
+
+
+def totals(sums: Sums, units: Units) -> dict[str, int]:
+    """Return the sums of a description over some units, by their names.
+
+    Args:
+        sums: The description.
+        units: The units: those in the comparison, or everyone where the description says so.
+    """
+    numbers = evaluate([*sums.numbers.values(), *sums.whole.values()], units).astype(object)
+    own, whole = numbers[: len(sums.numbers)], numbers[len(sums.numbers) :]
+    place, inside = np.zeros(numbers.shape[1], dtype=np.int64), np.ones(numbers.shape[1], dtype=bool)
+    for codes, count in zip(evaluate(list(sums.cells), units), sums.cells.values(), strict=True):
+        place, inside = place * count + codes, inside & (codes < count)
+    in_cells = np.zeros((sums.count, len(own)), dtype=object)
+    np.add.at(in_cells, place[inside], own[:, inside].T)
+    found = [*in_cells.ravel(), *(line.sum() for line in whole)]
+    return {name: int(value) for name, value in zip(sums.names, found, strict=True)}
 
 
 class _Found:

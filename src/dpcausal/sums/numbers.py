@@ -5,23 +5,25 @@ unit, a number is within its range, and no step on the way to it needs more than
 hold cannot be made.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, pairwise
 
 from dpcausal.errors import QueryError
+from dpcausal.sums.limits import (
+    DEEPEST,
+    LARGEST,
+    MOST_CODES,
+    MOST_NODES,
+    check_column,
+    check_order,
+    check_table,
+    check_whole,
+)
 
 GRID = 2**20
 """Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""
-
-LARGEST = 2**62
-"""The largest size of a number, and of any step on the way to it."""
-
-MOST_NODES, DEEPEST, MOST_CODES = 10_000, 64, 2**18
-"""How many nodes a tree may have, how deep it may be, and how many values a code or a table."""
-
-_COLUMN = re.compile(r"treatment|arm|outcome|covariate_(0|[1-9][0-9]{0,4})")
 
 
 @dataclass(frozen=True)
@@ -86,27 +88,14 @@ class Number:
         return multiplied(number(other), self)
 
 
-def _check_column(name: object, families: tuple[str, ...]) -> None:
-    if not (isinstance(name, str) and _COLUMN.fullmatch(name) and name.partition("_")[0] in families):
-        raise QueryError(
-            expected=f"a coerced column: {', '.join(families).replace('covariate', 'covariate_0 and so on')}",
-            got=repr(name)[:80],
-            hint="columns are named by what they are in the schema, not as in the table.",
-        )
+class _Table(tuple[int, ...]):  # noqa: SLOT001 (its hash is stored)
+    """Whole numbers, perhaps many, that are hashed once."""
 
-
-def _check_whole(what: str, value: object, least: int, most: int) -> None:
-    if type(value) is not int or not least <= value <= most:
-        raise QueryError(
-            expected=f"{what} from {least} to {most}",
-            got=repr(value)[:80] if not isinstance(value, int) or abs(value) <= LARGEST else "a larger number",
-            hint="give a whole number in this range.",
-        )
-
-
-def _check_order(least: object, most: object) -> None:
-    _check_whole("a lower end", least, -LARGEST, LARGEST)
-    _check_whole("an upper end", most, least if isinstance(least, int) else -LARGEST, LARGEST)
+    def __hash__(self) -> int:
+        if "hash" not in self.__dict__:
+            self.__dict__["hash"] = super().__hash__()
+        known: int = self.__dict__["hash"]
+        return known
 
 
 @dataclass(frozen=True)
@@ -116,7 +105,7 @@ class Ticks(Number):
     column: str
 
     def __post_init__(self) -> None:
-        _check_column(self.column, ("outcome", "covariate"))
+        check_column(self.column, ("outcome", "covariate"))
         self._made(-GRID, GRID)
 
 
@@ -128,8 +117,8 @@ class Code(Number):
     count: int
 
     def __post_init__(self) -> None:
-        _check_column(self.column, ("treatment", "arm", "covariate"))
-        _check_whole("a count of codes", self.count, 1, MOST_CODES)
+        check_column(self.column, ("treatment", "arm", "covariate"))
+        check_whole("a count of codes", self.count, 1, MOST_CODES)
         self._made(0, self.count - 1)
 
 
@@ -140,7 +129,7 @@ class Constant(Number):
     value: int
 
     def __post_init__(self) -> None:
-        _check_whole("a constant", self.value, -LARGEST, LARGEST)
+        check_whole("a constant", self.value, -LARGEST, LARGEST)
         self._made(self.value, self.value)
 
 
@@ -152,7 +141,7 @@ class Sum(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(*self.terms)
-        _check_whole("the number of terms of a sum", len(self.terms), 2, MOST_NODES)
+        check_whole("the number of terms of a sum", len(self.terms), 2, MOST_NODES)
         low, high = sum(each.low for each in self.terms), sum(each.high for each in self.terms)
         self._made(low, high, self.terms, [sum(each.size for each in self.terms)])
 
@@ -182,7 +171,7 @@ class Shift(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        _check_whole("bits to shift by", self.bits, 1, 61)
+        check_whole("bits to shift by", self.bits, 1, 61)
         # Engines shift negative numbers differently, so a number is moved up first.
         self._made(
             self.number.low >> self.bits,
@@ -207,7 +196,7 @@ class Clip(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        _check_order(self.least, self.most)
+        check_order(self.least, self.most)
         low, high = (min(max(end, self.least), self.most) for end in (self.number.low, self.number.high))
         self._made(low, high, [self.number])
 
@@ -221,10 +210,11 @@ class Bin(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        object.__setattr__(self, "edges", tuple(self.edges))
-        _check_whole("the number of edges", len(self.edges), 1, MOST_CODES)
-        for least, most in pairwise((-LARGEST, *self.edges)):
-            _check_order(least, most)
+        object.__setattr__(self, "edges", _Table(self.edges))
+        check_whole("the number of edges", len(self.edges), 1, MOST_CODES)
+        check_table("an edge", self.edges)
+        for least, most in pairwise(self.edges):
+            check_order(least, most)
         low, high = (sum(edge <= end for edge in self.edges) for end in (self.number.low, self.number.high))
         self._made(low, high, [self.number])
 
@@ -238,9 +228,8 @@ class Lookup(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        object.__setattr__(self, "values", tuple(self.values))
-        for value in self.values:
-            _check_whole("a value of a table", value, -LARGEST, LARGEST)
+        object.__setattr__(self, "values", _Table(self.values))
+        check_table("a value of a table", self.values)
         if not (self.number.low >= 0 and self.number.high < len(self.values) <= MOST_CODES):
             raise QueryError(
                 expected=f"a table of at most {MOST_CODES:,} values, with one for each value of its number from 0 on",
@@ -250,7 +239,7 @@ class Lookup(Number):
         reached = self.values[self.number.low : self.number.high + 1]
         self._made(min(reached), max(reached), [self.number])
 
-    @property
+    @cached_property
     def runs(self) -> tuple[tuple[int, int, int], ...]:
         """The values with the first and the last place of each, where neighbours are the same."""
         found, start = [], 0
@@ -271,7 +260,7 @@ class Between:
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        _check_order(self.least, self.most)
+        check_order(self.least, self.most)
 
 
 @dataclass(frozen=True)

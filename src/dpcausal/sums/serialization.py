@@ -8,9 +8,8 @@ from typing import Any
 
 from dpcausal.errors import QueryError
 from dpcausal.sums.description import Sums
+from dpcausal.sums.limits import DEEPEST, MOST_NODES
 from dpcausal.sums.numbers import (
-    DEEPEST,
-    MOST_NODES,
     Between,
     Bin,
     Clip,

@@ -18,10 +18,11 @@ from dpcausal.queries import (
     WeightedCovariates,
 )
 from dpcausal.queries.covariate_counts import COARSE, EACH
+from dpcausal.queries.scores import EXPONENTS
 from dpcausal.vault.answers import covariate_counts, covariate_sums
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics import features
-from dpcausal.vault.numerics.features import EXPONENTS, Features
+from dpcausal.vault.numerics.features import Features
 from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
 
 ALL = ("ward", "age", "smoker")

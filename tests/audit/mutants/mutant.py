@@ -18,9 +18,9 @@ from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
 from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.queries import Query
+from dpcausal.queries.scores import weight_table
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import Answer, AnswerContext
-from dpcausal.vault.numerics.features import weight_table
 
 Break = Callable[[pytest.MonkeyPatch], None]
 Check = Callable[[], Finding]

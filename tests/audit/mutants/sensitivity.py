@@ -41,6 +41,7 @@ from dpcausal.queries import (
 )
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
+from dpcausal.queries.scores import EXPONENTS
 from dpcausal.release import PublicValue
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
@@ -59,7 +60,7 @@ from dpcausal.vault.answers import (
 )
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics import features
-from dpcausal.vault.numerics.features import EXPONENTS, Features
+from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.ticks import as_ticks
 from tests.audit.mutants.mutant import answer_by, attack_on, mutant, sensitivity_of

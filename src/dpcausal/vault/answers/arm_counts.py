@@ -4,10 +4,11 @@ import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import ScoreCounts, StratumCounts
+from dpcausal.queries.scores import EXPONENTS
 from dpcausal.vault.answers.stratum_contrasts import strata
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
+from dpcausal.vault.numerics.features import Features, lookup
 
 
 @answers(StratumCounts)

@@ -6,9 +6,10 @@ from dpcausal.arrays import Int64s
 from dpcausal.calibration import float_above
 from dpcausal.guarantee import exact
 from dpcausal.queries import GRID, NoisyMatchedContrast
+from dpcausal.queries.scores import EXPONENTS
 from dpcausal.vault.answers.matched_contrast import contrast, scored
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
+from dpcausal.vault.numerics.features import Features, lookup
 
 
 @answers(NoisyMatchedContrast, kernel=True)

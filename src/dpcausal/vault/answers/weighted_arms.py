@@ -4,9 +4,10 @@ import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, WeightedArms
+from dpcausal.queries.scores import PREDICTOR_TICKS, weight_table
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.numerics.features import PREDICTOR_TICKS, Features, lookup, weight_table
+from dpcausal.vault.numerics.features import Features, lookup
 
 
 @answers(WeightedArms, kernel=True)

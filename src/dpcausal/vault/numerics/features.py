@@ -2,32 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
+from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID
 from dpcausal.queries.features import Estimand, covariates_named, feature_names, largest_weight
 from dpcausal.queries.profiles import design_lines
+from dpcausal.queries.scores import LAST_PLACE, LOOKUP_TICKS, PREDICTOR_TICKS, weight_table
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
 
-PREDICTOR_TICKS = 2**36
-"""Ticks to 1 of a linear predictor."""
-
-_LOOKUP_TICKS = 2**12
-_MAX_PLACE = 16 * _LOOKUP_TICKS
-
-EXPONENTS: Array = np.arange(-_MAX_PLACE, _MAX_PLACE + 1) / _LOOKUP_TICKS
-"""The predictors at which functions of it are tabulated, so that no exponential is ever taken of a row's number."""
-
 
 def lookup(predictor: Int64s) -> Int64s:
     """Return the places of predictors in `EXPONENTS`."""
-    places: Int64s = np.clip(predictor // (PREDICTOR_TICKS // _LOOKUP_TICKS), -_MAX_PLACE, _MAX_PLACE)
-    return places + _MAX_PLACE
+    places: Int64s = np.clip(predictor // (PREDICTOR_TICKS // LOOKUP_TICKS), -LAST_PLACE, LAST_PLACE)
+    return places + LAST_PLACE
 
 
 class Features:
@@ -98,26 +89,6 @@ class Features:
         for coefficient, line in zip(fixed, ticks, strict=True):
             total += coefficient * line
         return total
-
-
-@lru_cache(maxsize=8)
-def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bool) -> Int64s:
-    """Return weights for every exponent, as shares of the largest in ticks of which GRID make 1.
-
-    The exponent is minus the predictor for treated and plus the predictor for control units: the log odds of the arm
-    that the unit is not in.
-    """
-    odds = np.exp(EXPONENTS)
-    clipped = np.clip(odds, clip / (1 - clip), (1 - clip) / clip)
-    if estimand == "ATE":
-        weights = 1 + clipped
-    elif estimand == "ATO":
-        weights = clipped / (1 + clipped)
-    elif (estimand == "ATT") == treated:
-        weights = np.ones_like(odds)
-    else:
-        weights = clipped
-    return np.clip(np.rint(weights / largest * GRID), 0, GRID).astype(np.int64)
 
 
 def unit_weights(

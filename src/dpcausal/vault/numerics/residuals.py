@@ -9,12 +9,10 @@ from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, AugmentedScores, EffectMoments, EffectWeights
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.features import largest_weight
+from dpcausal.queries.scores import EXPONENTS, FACTOR_TICKS, PREDICTOR_TICKS, overlaps, weight_table
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.numerics.features import EXPONENTS, PREDICTOR_TICKS, Features, lookup, weight_table
-
-_FACTOR_TICKS = 2**24
-"""Ticks to 1 of the factors that turn weights and targets into shares of the limit."""
+from dpcausal.vault.numerics.features import Features, lookup
 
 
 def regression_mean(features: Features, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
@@ -38,19 +36,13 @@ def scored(  # noqa: PLR0913, PLR0917
         weight_table(query.estimand, query.clip, largest, treated=False)[lookup(predictor)],
     )
     missed = np.where((arms == 1) & (query.estimand != "ATT"), outcomes - treated, outcomes - control)
-    scores = (2 * arms - 1) * (weights * missed // GRID) * round(largest / query.limit * _FACTOR_TICKS) // _FACTOR_TICKS
+    scores = (2 * arms - 1) * (weights * missed // GRID) * round(largest / query.limit * FACTOR_TICKS) // FACTOR_TICKS
     if query.estimand == "ATT":
         return scores, arms * GRID
-    overlap = _overlap(query.clip)[lookup(predictor)] if query.estimand == "ATO" else np.full_like(arms, GRID)
+    overlap = overlaps(query.clip)[lookup(predictor)] if query.estimand == "ATO" else np.full_like(arms, GRID)
     effects = (treated - control) * overlap // GRID
-    factor = round(query.largest_target / query.limit * _FACTOR_TICKS)
-    return scores + effects * factor // _FACTOR_TICKS, overlap
-
-
-def _overlap(clip: float) -> Int64s:
-    """Return the overlap e (1 - e) for every exponent, in ticks of which GRID make 1 / 4."""
-    score = np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip)
-    return np.rint(4 * score * (1 - score) * GRID).astype(np.int64)
+    factor = round(query.largest_target / query.limit * FACTOR_TICKS)
+    return scores + effects * factor // FACTOR_TICKS, overlap
 
 
 class Residuals:

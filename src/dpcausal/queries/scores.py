@@ -1,0 +1,83 @@
+"""Public scores of units: linear predictors, and tables of functions of them."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.arrays import Array, Int64s
+from dpcausal.queries.coerced import TREATMENT, features
+from dpcausal.queries.features import Estimand, largest_weight
+from dpcausal.queries.query import GRID
+from dpcausal.schema import Schema
+from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
+
+PREDICTOR_TICKS = 2**36
+"""Ticks to 1 of a linear predictor."""
+
+LOOKUP_TICKS = 2**12
+"""Ticks to 1 of a predictor that is looked up in a table."""
+
+LAST_PLACE = 16 * LOOKUP_TICKS
+
+EXPONENTS: Array = np.arange(-LAST_PLACE, LAST_PLACE + 1) / LOOKUP_TICKS
+"""The predictors at which functions of it are tabulated, so that no exponential is ever taken of a unit's number."""
+
+
+FACTOR_TICKS = 2**24
+"""Ticks to 1 of the factors that turn weights and targets into shares of a limit."""
+
+
+@lru_cache(maxsize=8)
+def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bool) -> Int64s:
+    """Return weights for every exponent, as shares of the largest in ticks of which GRID make 1.
+
+    The exponent is minus the predictor for treated and plus the predictor for control units: the log odds of the arm
+    that the unit is not in.
+    """
+    odds = np.exp(EXPONENTS)
+    clipped = np.clip(odds, clip / (1 - clip), (1 - clip) / clip)
+    if estimand == "ATE":
+        weights = 1 + clipped
+    elif estimand == "ATO":
+        weights = clipped / (1 + clipped)
+    elif (estimand == "ATT") == treated:
+        weights = np.ones_like(odds)
+    else:
+        weights = clipped
+    return np.clip(np.rint(weights / largest * GRID), 0, GRID).astype(np.int64)
+
+
+def overlaps(clip: float) -> Int64s:
+    """Return the overlap e (1 - e) for every exponent, in ticks of which GRID make 1 / 4."""
+    score = np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip)
+    return np.rint(4 * score * (1 - score) * GRID).astype(np.int64)
+
+
+def predictor(coefficients: Sequence[float], covariates: Sequence[str], schema: Schema) -> Number:
+    """Return a linear predictor of a unit, in ticks of which PREDICTOR_TICKS make 1."""
+    root = math.sqrt(len(covariates) + 1)  # what features are divided by to have a length of at most 1
+    lines = [Constant(GRID), *features(covariates, schema)]
+    return added([round(each / root * 2**16) * line for each, line in zip(coefficients, lines, strict=True)])
+
+
+def looked_up(table: NDArray[np.int64], exponent: Number) -> Number:
+    """Return a function of a predictor that is tabulated at `EXPONENTS`."""
+    bits = (PREDICTOR_TICKS // LOOKUP_TICKS).bit_length() - 1
+    place = Clip(Shift(exponent, bits), -LAST_PLACE, LAST_PLACE) + LAST_PLACE
+    return Lookup(place, tuple(table.tolist()))
+
+
+def by_arm(control: Number, treated: Number) -> Number:
+    """Return one number for control and another for treated units, within the range of both."""
+    either = Where(equals(TREATMENT, 0), control) + Where(equals(TREATMENT, 1), treated)
+    return Clip(either, min(control.low, treated.low), max(control.high, treated.high))
+
+
+def unit_weight(control: Number, treated: Number, estimand: Estimand, clip: float) -> Number:
+    """Return a unit's weight as a share of the largest, given the log odds of the arm that it is not in by arm."""
+    largest = largest_weight(estimand, clip)
+    tables = [weight_table(estimand, clip, largest, treated=arm) for arm in (False, True)]
+    return by_arm(looked_up(tables[0], control), looked_up(tables[1], treated))

@@ -1,0 +1,44 @@
+"""Descriptions of queries added up by an engine."""
+
+from functools import partial
+
+import numpy as np
+
+from dpcausal.arrays import Int64s
+from dpcausal.sums import numbers
+from dpcausal.sums.adding import Addends, addends
+from dpcausal.sums.description import Sums
+from dpcausal.sums.evaluation import evaluate
+from dpcausal.sums.numbers import Number
+from dpcausal.sums.printing import floating_sql, is_printable, sql
+from dpcausal.vault.engines import Batch, Engine, Ticks
+
+
+def add_up(engine: Engine, sums: Sums) -> dict[str, int]:
+    """Return the sums of a description by their names, in one pass: as SQL, or by a kernel where a table is long."""
+    wanted = addends(sums)
+    if not is_printable(*wanted.factors, *wanted.numbers):
+        columns = tuple(dict.fromkeys(("treatment", *numbers.columns(*wanted.factors, *wanted.numbers))))
+        return wanted.totals(engine.fold(columns, partial(_added, wanted)))
+    # Where units are grouped by numbers in ticks, these must be whole ones.
+    floating = not any(isinstance(each, numbers.Ticks) for factor in wanted.factors for each in numbers.nodes(factor))
+    cells = dict(zip(map(sql, wanted.factors), wanted.shape, strict=True))
+    texts = [_text(number, floating=floating) for number in wanted.numbers]
+    return wanted.totals(engine.aggregate(cells, texts, whole=sums.everyone))
+
+
+def _text(number: Number, *, floating: bool) -> str:
+    """Return a number as SQL, with its form in floating point where it has one."""
+    twin = floating_sql(number) if floating else None
+    return sql(number) if twin is None else Ticks(sql(number), twin)
+
+
+def _added(wanted: Addends, batch: Batch) -> Int64s:
+    """Return the sums over some rows."""
+    lines = evaluate((*wanted.factors, *wanted.numbers), batch)
+    place = np.zeros(lines.shape[1], dtype=np.int64)
+    for codes, count in zip(lines, wanted.shape, strict=False):
+        place = place * count + codes
+    totals = np.zeros((int(np.prod(wanted.shape)), len(wanted.numbers)), dtype=np.int64)
+    np.add.at(totals, place, lines[len(wanted.factors) :].T)
+    return totals
