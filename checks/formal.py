@@ -72,9 +72,9 @@ _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outc
 
 ON_PAPER = {
     "subgroup_moments": "a cell's deficit is rounded once; `cluster_moments` rounds each unit's, with the same bound",
-    "arm_regression_moments": "the convexity argument for any number of features is not formalised",
-    "regression_moments": "the convexity argument for any number of features is not formalised",
-    "instrument_moments": "the convexity argument for any number of features is not formalised",
+    "arm_regression_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
+    "regression_moments": "`Vertices.vertices_bound` is its main lemma; its bound is certified for three schemas only",
+    "instrument_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
     "metric_moments": "shares of any number of metrics are not formalised",
     "look_moments": "the sum over looks is not formalised; one look is that of `cell_moments`",
     "stratum_contrasts": "no sum over units: one unit changes the coefficients of its stratum",

@@ -17,8 +17,8 @@ from dpcausal.sums.numbers import Constant, Number, Product, columns, nodes
 
 Norm = Literal["l1", "l2"]
 CHANGE, OWN, OTHER = "Change", "Own", "Other"
-_MOST_LEAVES, _FEW = 1_500, 8
-"""How many leaves a certificate may have, and how many values a column that is split into them first."""
+_MOST_LEAVES, _FEW, _MANY = 1_500, 8, 40
+"""How many leaves a certificate may have, how many values a column that is split first, and what are many terms."""
 
 
 class NoCertificateError(Exception):
@@ -132,6 +132,8 @@ class Problem:
 
     def apart(self, terms: Sequence[Term], box: Box, claim: Fraction) -> str | None:
         """Return a certificate that bounds terms apart which have nothing in common; None if there is none."""
+        if len(terms) > _MANY:
+            return None
         groups: list[tuple[set[tuple[str, bool]], list[Term]]] = []
         for term in terms:
             sides = {(name, first) for name in columns(term.number) for first in self._sides(term, box[name])}
@@ -139,7 +141,8 @@ class Problem:
             groups = [group for group in groups if not group[0] & sides]
             joined = [each for each in terms if each is term or any(each is one for group in own for one in group[1])]
             groups.append((sides.union(*(group[0] for group in own)), joined))
-        return self._each(terms, [group for _, group in groups], box, claim) if len(groups) > 1 else None
+        few = all(len(sides) <= _FEW for sides, _ in groups)
+        return self._each(terms, [group for _, group in groups], box, claim) if few and len(groups) > 1 else None
 
     @staticmethod
     def _sides(term: Term, side: Side) -> Iterator[bool]:
