@@ -6,8 +6,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dpcausal.sums.limits import LARGEST
 from dpcausal.sums.numbers import (
-    LARGEST,
     Between,
     Bin,
     Clip,
