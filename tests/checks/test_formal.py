@@ -4,17 +4,19 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from checks import formal, formal_cases
+from checks import formal, formal_cases, formal_descriptions
 from checks.formal_cases import CASES, SETTINGS
 from dpcausal.queries import QUERIES, CellMoments, ClusterMoments, OutcomeCounts, arm_moments, weighted_counts
 from dpcausal.queries.event_counts import EventCounts
 from dpcausal.queries.query import Coordinate
 from dpcausal.schema import Schema
+from dpcausal.sums.sensitivity import sensitivity_bound
 
 # Building takes more than a minute of one core; all tests that need it share one build.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("formal")]
@@ -54,7 +56,27 @@ def test_exported_constants_are_current() -> None:
     assert (formal.FOLDER / formal.GRIDS).read_text(encoding="utf-8") == formal.grids(), "run make formal"
 
 
-@pytest.mark.parametrize("name", [*formal.FILES, "checks", "cases"])
+def test_claims_are_current() -> None:
+    assert (formal.FOLDER / formal.CLAIMS).read_text(encoding="utf-8") == formal.claims(), "run make formal"
+
+
+def test_every_claim_has_a_theorem() -> None:
+    certified = (formal.FOLDER / formal.CERTIFIED).read_text(encoding="utf-8")
+    assert re.findall(r"^Theorem (\w+)_certified : true_claim \1\.$", certified, re.MULTILINE) == [
+        *formal_descriptions.claims()
+    ]
+
+
+def test_other_bound_of_a_description_is_not_the_certified_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sensitivity_bound
+    monkeypatch.setattr(
+        formal_descriptions, "sensitivity_bound", lambda *given: replace(found := right(*given), bound=found.bound / 2)
+    )
+    with pytest.raises(AssertionError, match="run make formal"):
+        test_claims_are_current()
+
+
+@pytest.mark.parametrize("name", [*formal.FILES, "checks", "cases", "descriptions"])
 def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _copy(formal.FOLDER, tmp_path)
     monkeypatch.setattr(formal, "FOLDER", tmp_path)
@@ -62,7 +84,7 @@ def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: p
     assert formal.changed()
     formal.CHECKED.write_text(f"{formal.digest()}\n", encoding="utf-8")
     assert not formal.changed()
-    code = {"checks": formal, "cases": formal_cases}
+    code = {"checks": formal, "cases": formal_cases, "descriptions": formal_descriptions}
     if name in code:
         monkeypatch.setattr(code[name], "__file__", str(shutil.copy(str(code[name].__file__), tmp_path / f"{name}.v")))
     source = tmp_path / f"{name}.v"
@@ -225,3 +247,45 @@ def test_wrong_statement_has_no_proof(built: Path, tmp_path: Path, file: str, ri
     (tmp_path / f"{file}.v").write_text(text.replace(right, wrong, 1), encoding="utf-8")
     with pytest.raises(formal.FormalError, match=rf"{file}\.v does not build"):
         formal.compile_file(tmp_path, f"{file}.v")
+
+
+def _only(name: str) -> tuple[str, str]:
+    """Return the files of claims and certificates with one claim alone."""
+    found = []
+    for file, start in ((formal.CLAIMS, "Definition"), (formal.CERTIFIED, "Theorem")):
+        head, *blocks = re.split(
+            rf"(?=^{start} )", (formal.FOLDER / file).read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+        found.append(head + next(block for block in blocks if re.match(rf"{start} {name}(_certified)? ", block)))
+    return found[0], found[1]
+
+
+WRONG_CERTIFICATES = {
+    "the right one": ("regression_moments_record_l1", "", ""),
+    "half a bound": ("regression_moments_record_l1", r"l1 \((\d+) # 32\)", r"l1 (\1 # 64)"),
+    "a lighter weight": ("regression_moments_record_l1", r"\(4194304 # 1\)", "(1048576 # 1)"),
+    "a public column that is private": ("regression_moments_outcome_l1", r"\)\) true", ")) false"),
+    "factors that are no group": ("regression_moments_record_l1", r"\]; \[(?=\d)", "; "),
+    "a case without a proof": ("arm_moments_record_l2", r"\n  \(Parts .*", "\n  Missing"),
+    "a box that is not empty": ("arm_moments_record_l2", "ByRanges", "Empty"),
+    "no box is cut": ("arm_moments_record_l2", r"\n  \((?=Split|Parts).*", "\n  ByRanges"),
+}
+
+
+@COQ
+@pytest.mark.parametrize(("name", "right", "wrong"), WRONG_CERTIFICATES.values(), ids=WRONG_CERTIFICATES.keys())
+def test_wrong_claim_or_certificate_has_no_proof(
+    built: Path, tmp_path: Path, name: str, right: str, wrong: str
+) -> None:
+    _copy(built, tmp_path)
+    for file, text in zip((formal.CLAIMS, formal.CERTIFIED), _only(name), strict=True):
+        (tmp_path / file).write_text(re.sub(right, wrong, text, count=1) if right else text, encoding="utf-8")
+    formal.compile_file(tmp_path, formal.CLAIMS)
+    if not right:
+        formal.compile_file(tmp_path, formal.CERTIFIED)
+        return
+    assert (*_only(name),) != tuple(
+        (tmp_path / file).read_text(encoding="utf-8") for file in (formal.CLAIMS, formal.CERTIFIED)
+    )
+    with pytest.raises(formal.FormalError, match=r"Certified\.v does not build"):
+        formal.compile_file(tmp_path, formal.CERTIFIED)

@@ -1,0 +1,104 @@
+"""The descriptions whose bounds are certified in Coq, each with the bound that the code claims.
+
+`formal/Claims.v` holds them as the code has them. `formal/Certified.v` holds a certificate for each, which Coq checks.
+A certificate is searched for anew only where its claim changed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from checks.formal_certificates import Norm
+from checks.formal_claims import Claim
+from dpcausal.columns import Binary, Category, Column
+from dpcausal.queries import (
+    ArmMoments,
+    ArmOutcomeCounts,
+    Query,
+    ReceivedMoments,
+    RegressionMoments,
+)
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.sums.cases import domain_of
+from dpcausal.sums.description import Sums
+from dpcausal.sums.sensitivity import sensitivity_bound
+from dpcausal.treatment import Treatment
+
+_COVARIATES = (Real("age", 18, 90), Binary("smoker"), Category("ward", ["a", "b", "c"]))
+
+
+def _schema(protects: Protects, covariates: Sequence[Column] = _COVARIATES) -> Schema:
+    return Schema(
+        treatment=Treatment("arm", undeclared=0), outcome=Real("pain", 0, 10), covariates=covariates, protects=protects
+    )
+
+
+def _described(query: Query, schema: Schema, norm: Norm) -> Sums:
+    """Return what a query adds up, with the weights that it has."""
+    (sums,) = query.sums(schema, schema.protects, norm)
+    coordinates = query.sensitivity(schema, schema.protects, norm).coordinates
+    weights = {}
+    for name in (*sums.numbers, *sums.whole):
+        called = re.compile(re.escape(name).replace(r"\{\}", r"[_\d]*") + r"[_\d]*")
+        (weight,) = {at.weight for at in coordinates if called.fullmatch(at.name)}
+        weights[name] = weight or Fraction(0)
+    return replace(sums, weights=weights)
+
+
+def _written(query: Query, schema: Schema, norm: Norm) -> Claim:
+    """Return the claim of a query whose bound is written in it."""
+    bound = query.sensitivity(schema, schema.protects, norm).bound
+    return Claim(_described(query, schema, norm), domain_of(schema, schema.protects), norm, bound)
+
+
+def _computed(query: Query, schema: Schema, norm: Norm) -> Claim:
+    """Return the claim of the engine that computes bounds."""
+    sums, domain = _described(query, schema, norm), domain_of(schema, schema.protects)
+    return Claim(sums, domain, norm, sensitivity_bound(sums, domain, norm).bound)
+
+
+def claims() -> Mapping[str, Claim]:
+    """Return all claims by name."""
+    record, within, outcome = _schema("record"), _schema("record_within_arm"), _schema("outcome")
+    twenty = [Real(f"x{at}", 0, 1) for at in range(20)]
+    every = RegressionMoments([column.name for column in twenty])
+    return {
+        "arm_moments_record_l2": _computed(ArmMoments(), record, "l2"),
+        "arm_moments_within_arm_l2": _computed(ArmMoments(), within, "l2"),
+        "received_moments_record_l2": _computed(ReceivedMoments("smoker"), record, "l2"),
+        "received_moments_outcome_l1": _computed(ReceivedMoments("smoker"), outcome, "l1"),
+        "arm_outcome_counts_record_l1": _written(ArmOutcomeCounts([2, 5]), record, "l1"),
+        "regression_moments_record_l1": _written(RegressionMoments(["age", "smoker"], interaction=False), record, "l1"),
+        "regression_moments_outcome_l1": _written(RegressionMoments(["age", "ward"]), outcome, "l1"),
+        "regression_moments_20_within_arm_l2": _written(every, _schema("record_within_arm", twenty), "l2"),
+    }
+
+
+_HEAD = (
+    "From Coq Require Import QArith ZArith List.\n"
+    "From dpcausal Require Import Frame Numbers Certificates Descriptions{}.\n"
+    "Import ListNotations.\nOpen Scope Z_scope.\n"
+)
+
+
+def claims_text() -> str:
+    """Return the claims as Coq writes them."""
+    return _HEAD.format("") + "".join(
+        f"\nDefinition {name} : claim := Claim\n  {claim.text()}.\n" for name, claim in claims().items()
+    )
+
+
+def certified_text() -> str:
+    """Return a theorem for each claim, with its certificate.
+
+    Raises:
+        NoCertificateError: If none was found for a claim.
+    """
+    return _HEAD.format(" Claims") + "".join(
+        f"\nTheorem {name}_certified : true_claim {name}.\nProof.\n  apply (certified {name} (Cases\n  "
+        + "\n  ".join(claim.certificates())
+        + ")).\n  vm_cast_no_check (eq_refl true).\nQed.\n"
+        for name, claim in claims().items()
+    )
