@@ -169,15 +169,23 @@ _HOSTILE: dict[str, Callable[[np.random.Generator, int, float, float], Array]] =
     "all equal": lambda _, size, __, sd: np.full(size, sd),
     "nothing": lambda _, size, *__: np.zeros(size),
     "one bin": lambda r, size, n, _: n * (np.arange(size) == r.integers(size)),
-    "both ends": lambda _, size, n, __: n / 2 * np.isin(np.arange(size), [0, size - 1]),
+    "both ends": lambda _, size, n, __: np.where(np.isin(np.arange(size), [0, size - 1]), n / 2, 0.0),
 }
+
+
+_PLACES: tuple[tuple[float, float, Transform | None], ...] = (
+    (0, 1, None),
+    (-50, 50, "linear"),
+    (0.2, 15, "log"),
+    (1e6, 1e6 + 1, None),
+)
 
 
 @pytest.mark.parametrize("kind", _HOSTILE)
 def test_whatever_is_released_a_scale_is_one(kind: str) -> None:
     """No counts raise, warn or make a number that is none: that would depend on the table."""
     random = np.random.default_rng(len(kind))
-    for low, high, transform in ((0, 1, None), (-50, 50, "linear"), (0.2, 15, "log"), (1e6, 1e6 + 1, None)):
+    for low, high, transform in _PLACES:
         n, noise_sd = random.choice([1, 10, 1_566, 1e9]), random.choice([1e-9, 1.0, 1e3, 1e15])
         missing = random.choice([0.0, -n, n, 1e15])
         coarse, fine = (_HOSTILE[kind](random, size, n, noise_sd) for size in (COARSE, FINE))

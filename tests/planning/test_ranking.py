@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import GuaranteeError
-from dpcausal.planning.ranking import Candidate
+from dpcausal.planning.candidate import Candidate
 from dpcausal.queries import Query
 from dpcausal.release import Release
 

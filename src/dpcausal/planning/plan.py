@@ -9,6 +9,7 @@ from dpcausal.effect import Effect, Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
 from dpcausal.page.interval_figure import notebook_figure
+from dpcausal.planning.candidate import Shape
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
 from dpcausal.planning.left_in import LeavingIn, adjusts_for, expected_left_in
 from dpcausal.planning.precision import (
@@ -22,7 +23,7 @@ from dpcausal.planning.precision import (
     width_curve,
     wrong_sign,
 )
-from dpcausal.planning.ranking import Ranking, Shape, has_own_design, rank_alone, rank_estimators
+from dpcausal.planning.ranking import Ranking, has_own_design, rank_alone, rank_estimators
 from dpcausal.price import Price
 from dpcausal.queries import Cut
 from dpcausal.real import Real
