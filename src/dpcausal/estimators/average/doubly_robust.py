@@ -67,8 +67,9 @@ _CLIPS = (0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
 LARGEST_CLIP = _CLIPS[0]
 """The default clip where arms overlap well."""
 
-_SEEN_SDS = 1.0
-"""Scores beyond the limit count where their number exceeds so many standard deviations of its noise."""
+_SEEN_SDS, _SURE_SDS = 1.0, 2.0
+"""Scores beyond the limit count where their number exceeds so many standard deviations of its noise. An interval is
+refused for what is beyond so many: luck must not refuse it."""
 
 _CUT_OFF_LOSS = 0.5
 """What a score beyond the limit loses on average, in limits."""
@@ -265,7 +266,7 @@ class DoublyRobust(BaseEstimator):
             no_interval=refusal
             or (hidden if unadjusted else "")
             or arm_clipped(cut_off, query.clip)
-            or limit_bias(mean.cut_off, mean.error)
+            or limit_bias(mean.surely_cut_off, mean.error)
             or whole_range(half_width(mean.sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
             arm_means=adjusted_means(
                 source.schema,
@@ -309,8 +310,9 @@ class _Mean:
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / target_sum
         self.error = math.hypot(self.sampling_sd, *(math.sqrt(term.variance) for term in self.noise))
         loss = _CUT_OFF_LOSS * query.limit * (high - low) / 2 / target_sum
-        hidden_count = _SEEN_SDS * math.sqrt(sums.variance("clipped"))
-        self.cut_off = value["clipped"] * loss if value["clipped"] > hidden_count else 0.0
+        noise_sd = math.sqrt(sums.variance("clipped"))
+        self.cut_off = value["clipped"] * loss if value["clipped"] > _SEEN_SDS * noise_sd else 0.0
+        self.surely_cut_off = max(value["clipped"] - _SURE_SDS * noise_sd, 0.0) * loss
 
 
 def _with(regressions: NoiseAwareRegressions, fit: OutcomeRegressions) -> OutcomeRegressions:
