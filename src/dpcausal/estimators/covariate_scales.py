@@ -67,8 +67,8 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 
     Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
-    for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and no query where noise
-    would hide where values are all the same. A stored answer to it is used again for nothing. The answer that this same
+    for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and none where even that
+    would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this same
     call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
 
     Args:
