@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Column
+from dpcausal.columns import Binary, Category, Column, Indicator
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
 from dpcausal.real import Real
@@ -104,10 +104,12 @@ def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[n
     Args:
         profiles: A mapping or dataframe with a column for each covariate, or a table with a column for each covariate
             in this order. A number outside its range counts as the nearer bound, an absent value as the declared
-            missing value, as in a table; a value that is not listed is refused.
+            missing value, as in a table; a value that is not listed is refused. Whether a number is missing may be left
+            out: its own values tell.
         columns: The covariates.
     """
-    names = [column.name for column in columns]
+    follow = _left_out(profiles, columns)
+    names = [column.name for column in columns if column.name not in follow]
     cells = {name: _cells(profiles, place, names) for place, name in enumerate(names)}
     if len({len(each) for each in cells.values()}) > 1:
         raise QueryError(
@@ -115,7 +117,27 @@ def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[n
             got=", ".join(f"{len(each)} of {name}" for name, each in cells.items()),
             hint="give one value of every covariate for each profile.",
         )
-    return {column.name: _coded(column, cells[column.name]) for column in columns}
+    absent = {name: np.array(list(map(_absent, cells[of].tolist())), dtype=np.int64) for name, of in follow.items()}
+    return {
+        column.name: absent[column.name] if column.name in follow else _coded(column, cells[column.name])
+        for column in columns
+    }
+
+
+def _left_out(profiles: object, columns: Sequence[Column]) -> dict[str, str]:
+    """Return the indicators that profiles do not have, each with the number whose values tell."""
+    names = {column.name for column in columns}
+    told = {
+        column.name: column.of.name for column in columns if isinstance(column, Indicator) and column.of.name in names
+    }
+    if isinstance(profiles, Mapping) or hasattr(profiles, "columns"):
+        own = set(profiles if isinstance(profiles, Mapping) else getattr(profiles, "column_names", profiles.columns))
+        return {name: of for name, of in told.items() if name not in own}
+    try:
+        width = np.asarray(profiles).shape[1]
+    except (IndexError, TypeError, ValueError):
+        return {}
+    return told if width == len(columns) - len(told) else {}
 
 
 def _cells(profiles: object, place: int, names: Sequence[str]) -> NDArray[Any]:
