@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.arrays import Array
-from dpcausal.calibration import calibrate
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import BudgetExceededError, RefusedError
-from dpcausal.guarantee import Event, Guarantee
+from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
@@ -35,7 +34,7 @@ _OUTSIDE = 3
 
 AnyEstimator = Estimator | CurveEstimator
 Result = Effect | EffectCurve
-Asked = list[tuple[str, Guarantee, Event]]
+Asked = list[tuple[str, Guarantee, str]]
 
 
 def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> None:
@@ -102,12 +101,12 @@ def _check_rehearsal(estimator: AnyEstimator, schema: Schema) -> None:
 def _asked_in_rehearsal(estimator: AnyEstimator, schema: Schema, epsilon: float, delta: float) -> Asked:
     recording = RecordingSource(Rehearsal(schema, n=UNITS))
     estimator.estimate(recording, epsilon=epsilon, delta=delta)
-    return _asked(recording.releases, schema)
+    return _asked(recording.releases)
 
 
-def _asked(releases: list[Release], schema: Schema) -> Asked:
+def _asked(releases: list[Release]) -> Asked:
     """Return the queries behind releases. Numbers in them may come from earlier answers; names and prices may not."""
-    return [(each.query.name, each.guarantee, calibrate(each.query, schema, each.guarantee).event) for each in releases]
+    return [(each.query.name, each.guarantee, each.family) for each in releases]
 
 
 def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta: float, where: str) -> Asked:
@@ -115,7 +114,7 @@ def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta:
     source = RecordingSource(vault)  # which has nothing of the vault to reach for
     before, entries = vault.ledger.spent.epsilon, len(vault.ledger.entries())
     effect = estimator.estimate(source, epsilon=epsilon, delta=delta)
-    asked = _asked(source.releases, vault.schema)
+    asked = _asked(source.releases)
     _check_result(effect, where)
     status = effect.guarantee.proof_status
     asked_for = Guarantee(epsilon=epsilon, delta=delta, protects=vault.schema.protects, proof_status=status)
