@@ -32,7 +32,7 @@ from dpcausal.effect import Estimator
 from dpcausal.guarantee import Rule
 from dpcausal.interval import Family, simulated
 from dpcausal.joint_estimate import JointEstimate
-from dpcausal.queries import GRID, ArmRegressionMoments, CellMoments, Query
+from dpcausal.queries import GRID, ArmRegressionMoments, CellMoments, MissingOutcomes, Query
 from dpcausal.queries.regression_moments import FINE
 from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.schema import Protects
@@ -89,6 +89,10 @@ class Simulated:
         ticks = np.floor((self._units.outcome - (low + high) / 2) * (2 * GRID / (high - low)) + 0.5).astype(np.int64)
         if isinstance(query, ArmRegressionMoments):
             return self._products(query, ticks)
+        if isinstance(query, MissingOutcomes):  # every unit has an outcome
+            return {f"observed_{arm}": int((self._units.arm == arm).sum()) for arm in (0, 1)} | dict.fromkeys(
+                ("missing_0", "missing_1"), 0
+            )
         assert isinstance(query, CellMoments)
         arms = len(self.schema.treatment.arms)
         names = query.cells(self.schema)

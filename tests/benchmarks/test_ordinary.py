@@ -45,8 +45,8 @@ def test_effect_among_those_with_an_outcome_is_weighted_by_the_chance_of_one() -
 
 def test_all_estimators_run_on_a_table_with_missing_cells() -> None:
     found = simulate(("HIP", 3_000, 0, tuple(ESTIMATORS)))
-    assert {key: run["error"] for key, run in found.items() if "error" in run} == {"strata": "not ranked"}  # too many
-    assert all(("half" in run) != ("refused" in run) for key, run in found.items() if key != "strata")
+    assert not any("error" in run for run in found.values())
+    assert all(("half" in run) != ("refused" in run) for run in found.values())
 
 
 @pytest.mark.parametrize(

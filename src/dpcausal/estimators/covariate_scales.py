@@ -68,8 +68,8 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
 
     Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
     for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and none where even that
-    would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this same
-    call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
+    would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this
+    same call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
 
     Args:
         source: What will be asked.

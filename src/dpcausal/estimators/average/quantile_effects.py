@@ -87,7 +87,7 @@ class QuantileEffects(BaseEstimator):
         >>> trial = Rehearsal(schema, n=5_000, outcome_sd=15)
         >>> plan = QuantileEffects(quantiles=[0.5, 0.9]).estimate(trial, epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.58, 0.26)
+        (0.58, 0.27)
     """
 
     also_called: ClassVar[str] = (

@@ -64,8 +64,8 @@ class Winsorised(BaseEstimator):
         >>> for estimator in (DifferenceInMeans(), Winsorised(DifferenceInMeans())):
         ...     plan = estimator.estimate(trial, epsilon=1.0)
         ...     print(round(plan.sampling_sd), round(plan.privacy_sd), round(plan.bias_bound))
-        184 433 0
-        184 105 110
+        184 447 0
+        184 109 110
     """
 
     also_called: ClassVar[str] = (

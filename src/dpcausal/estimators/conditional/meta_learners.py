@@ -108,7 +108,7 @@ class DRLearner(BaseEstimator):
         ...     Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6
         ... )
         >>> [receipt.query for receipt in plan.receipts]
-        ['regression_moments', 'effect_moments']
+        ['regression_moments', 'effect_moments', 'missing_outcomes']
     """
 
     covariates: Sequence[str]

@@ -52,7 +52,7 @@ class SubgroupEffects(BaseEstimator):
         >>> plan = SubgroupEffects(by=["ward"]).estimate(Rehearsal(schema, n=6_000), epsilon=1.0)
         >>> sampling, privacy = plan.standard_errors({"ward": ["a"]})
         >>> round(float(sampling[0]), 2), round(float(privacy[0]), 2)
-        (1.29, 0.3)
+        (1.29, 0.31)
     """
 
     by: Sequence[str | Cut]
