@@ -308,15 +308,15 @@ def test_share_of_counts_falls_with_the_number_of_units(n: int, share: float) ->
     assert found.rest.epsilon == pytest.approx(1 - share)
 
 
-def test_counts_that_would_drown_have_no_share_but_stored_ones_are_used() -> None:
+def test_counts_that_would_drown_have_no_share_whatever_is_stored_later() -> None:
     few = with_scales(dpc.Rehearsal(SCHEMA, 1_000), COVARIATES, dpc.Guarantee(epsilon=1.0))
     assert (few.receipts, few.rest, few.scales) == ((), dpc.Guarantee(epsilon=1.0), {})
     assert "creatinine, age" in few.notes[0]
-    source = vault()
+    source, little = vault(), dpc.Guarantee(epsilon=1e-3)
+    before = with_scales(source, COVARIATES, little)
     with_scales(source, COVARIATES, EIGHT)
-    later = with_scales(source, COVARIATES, dpc.Guarantee(epsilon=1e-3))
-    assert later.receipts[0].stored
-    assert later.rest.epsilon == 1e-3
+    later = with_scales(source, COVARIATES, little)
+    assert (before.receipts, before.scales) == (later.receipts, later.scales) == ((), {})
 
 
 @pytest.mark.parametrize(

@@ -147,15 +147,18 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
 
 
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release | None, Guarantee]:
-    """Return counts of covariates, stored or new, and the guarantee that is left; none where noise would hide all."""
+    """Return counts of covariates, stored or new, and the guarantee that is left; none where noise would hide all.
+
+    Where new ones would drown, stored ones are not used either: this call may have come before them, and must give the
+    same again.
+    """
     for share in _SHARES:
         new, rest = _shared(source, query, guarantee, share)
         limit = _FINDABLE if share >= _USUAL else _PRECISE
         if _noise_sd(query, source.schema, new) <= limit * source.n:
             chosen = stored_or_new(source, query, new, _ENOUGH)
             return source.release(query, chosen), rest if chosen == new else guarantee
-    stored = _stored(source, query, _FINDABLE * source.n)
-    return source.release(query, stored) if stored else None, guarantee
+    return None, guarantee
 
 
 def _shared(source: Source, query: CovariateCounts, guarantee: Guarantee, share: float) -> tuple[Guarantee, Guarantee]:
@@ -172,12 +175,9 @@ def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: 
 
     It is the first in the ledger, so that the same call gives the same again also where better counts came later.
     """
-    return _stored(source, query, most * _noise_sd(query, source.schema, new) * (1 + 1e-9)) or new
-
-
-def _stored(source: Source, query: CovariateCounts, most: float) -> Guarantee | None:
-    """Return the guarantee of the first stored counts with noise of at most this standard deviation."""
-    return next((each for each in answered(source, query) if _noise_sd(query, source.schema, each) <= most), None)
+    limit = most * _noise_sd(query, source.schema, new) * (1 + 1e-9)
+    stored = (each for each in answered(source, query) if _noise_sd(query, source.schema, each) <= limit)
+    return next(stored, new)
 
 
 def _noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:
