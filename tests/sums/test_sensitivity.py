@@ -14,7 +14,8 @@ from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import GRID, Code, Number, Shift, Ticks, sign
 from dpcausal.sums.sensitivity import computed_bound, sensitivity_bound, together
 from tests.sums.engine_mutants import MUTANTS, TOTAL, told
-from tests.sums.random_descriptions import CODES, Drawn, drawn, exceeds
+from tests.sums.neighbours import Case, exceeds
+from tests.sums.random_descriptions import CODES, drawn
 from tests.support.slow import marked
 
 QUICK, EACH = 40, 1_000
@@ -22,7 +23,7 @@ BLOCKS = [range(QUICK), *(marked(range(start, start + EACH)) for start in range(
 MOST_REFUSED = 0.03
 
 
-def bounds(case: Drawn) -> tuple[Fraction, Fraction]:
+def bounds(case: Case) -> tuple[Fraction, Fraction]:
     """Return the bound with the cuts that the search proposes, and without any cut: both must hold."""
     found = computed_bound(case.description, case.domain, case.norm)
     return found.bound, bound_from(model_of(case.description, case.domain), case.norm, {})

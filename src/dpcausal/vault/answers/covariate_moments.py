@@ -14,7 +14,7 @@ from dpcausal.vault.numerics.features import Features
 _SHIFT = GRID.bit_length() - 1
 
 
-@answers(CovariateMoments, kernel=lambda query, schema: len(query.features(schema)))
+@answers(CovariateMoments, kernel=lambda query, schema, engine: not adds_products(engine, len(query.features(schema))))
 def answer(context: AnswerContext[CovariateMoments]) -> Answer:
     """Return the sums and the number of units. Every row's part is made of integers from that row alone."""
     query, schema = context.query, context.schema
