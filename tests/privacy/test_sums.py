@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import get_args
 
@@ -15,6 +15,8 @@ from dpcausal.queries import QUERIES, Norm, Query, seen_by
 from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
+from dpcausal.sums.description import Sums
+from dpcausal.sums.numbers import Clip, Lookup, Ticks
 from tests.sums.neighbours import Case, furthest
 from tests.support.slow import sampled
 
@@ -61,3 +63,20 @@ def test_no_neighbour_moves_sums_beyond_the_bound_and_some_reach_it(name: str, s
             bound = query.sensitivity(seen, bounded, norm).bound ** power
             assert most <= bound, query
             assert most >= bound * Fraction(LOOSE.get(name, ATTAINED)) ** power, query
+
+
+def test_a_long_table_over_everyone_is_refused_before_anything_is_paid() -> None:
+    """A kernel reads who is compared only; added up there, a unit that leaves would move sums unseen by the bound."""
+
+    @dataclass(frozen=True)
+    class Scored(SummingQuery):
+        everyone: bool
+
+        def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+            table = Lookup(Clip(Ticks("outcome"), 0, 9_000), tuple(at * at % 97 for at in range(9_001)))
+            return (Sums({}, {"scores": table}, weights={"scores": Fraction(1)}, everyone=self.everyone),)
+
+    schema = SCHEMAS["may leave"]
+    assert Scored(everyone=False).sensitivity(schema, "record", "l1").bound == 96
+    with pytest.raises(QueryError, match="outside the comparison"):
+        Scored(everyone=True).sensitivity(schema, "record", "l1")

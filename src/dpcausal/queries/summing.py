@@ -5,10 +5,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
+from dpcausal.errors import QueryError
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
 from dpcausal.sums.description import Sums
+from dpcausal.sums.printing import is_printable
 from dpcausal.sums.sensitivity import sensitivity_bound, together
 from dpcausal.treatment import TableColumn
 
@@ -49,6 +51,8 @@ class SummingQuery(Query):
 @lru_cache(1_000)
 def _sensitivity(query: SummingQuery, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
     described, ticks = query.sums(schema, protects, norm), query.ticks(schema)
+    for sums in described:
+        _check_added(sums)
     coordinates = tuple(
         Coordinate(name, ticks.get(key, 1.0), sums.weights[key])
         for sums in described
@@ -57,6 +61,16 @@ def _sensitivity(query: SummingQuery, schema: Schema, protects: Protects, norm: 
     domain = domain_of(schema, protects)
     bounds = [sensitivity_bound(sums, domain, norm).bound for sums in described]
     return Sensitivity(norm, coordinates, bounds[0] if len(bounds) == 1 else together(bounds, norm))
+
+
+def _check_added(sums: Sums) -> None:
+    """Raise where engines cannot add up what the bound is of: they run kernels over units in the comparison only."""
+    if sums.everyone and not is_printable(*sums.cells, *sums.numbers.values(), *sums.whole.values()):
+        raise QueryError(
+            expected="short tables of public functions in sums over units outside the comparison too",
+            got="a table that is too long to be written as SQL",
+            hint="add up units in the comparison only (everyone=False), or round what the function is of.",
+        )
 
 
 def by_norm(norm: Norm, l1: float, l2: float) -> Fraction:
