@@ -129,7 +129,7 @@ class DoublyRobust(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = DoublyRobust(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.37, 0.09)
+        (0.37, 0.08)
     """
 
     also_called: ClassVar[str] = "aipw dr aipwe dml double_ml doubleml tmle augmented_inverse_probability_weighting"
