@@ -1,7 +1,6 @@
 (** * Totals, deficits and sizes in arms and cells
 
-    [docs/proofs/arm_moments.md], [change_moments.md], [received_moments.md], [cell_moments.md],
-    [subgroup_moments.md] and [block_effects.md]. *)
+    [docs/proofs/sums.md] proves the same for all sums; also for [docs/proofs/block_effects.md]. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame.
