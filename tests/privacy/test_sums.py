@@ -39,7 +39,9 @@ SUMMING = [name for name, kind in QUERIES.items() if issubclass(kind, SummingQue
 CASES = list(itertools.product(SUMMING, SCHEMAS, get_args(Protects)))
 
 ATTAINED = 0.97
-LOOSE: dict[str, float] = {}
+LOOSE = {
+    "augmented_scores": 0.63,  # weights and predictions of moderate models are never at their ends together
+}
 """What share of its bound a query's sums are moved by, where that is less than usual."""
 
 

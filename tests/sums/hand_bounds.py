@@ -44,7 +44,6 @@ NARROWER = {
     "weighted_covariates": "as covariate_sums; and by hand for any weights, not those of the coefficients",
     "weighted_arms": "by hand for any weights, not those that the coefficients can give",
     "weighted_counts": "by hand for any weights, not those that the coefficients can give",
-    "augmented_scores": "by hand each sum moves by its whole range",
     "stratum_counts": "by hand strata change also where only the outcome is protected",
     "score_counts": "by hand scores change also where only the outcome is protected",
     "covariate_counts": "by hand covariates change also where only the outcome is protected",

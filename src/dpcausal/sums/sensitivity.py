@@ -11,7 +11,6 @@ from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import Certificate, Cuts, Kind, Norm, Pairs, bound_from, kinds, root_above
 from dpcausal.sums.description import Sums
 from dpcausal.sums.maximum import Table, TooManyStatesError, largest
-from dpcausal.sums.serialization import digest
 
 TOLERANCE = 8e-4
 """How far a bound may be above the largest move that was found, in proportion, where the search can help it."""
@@ -29,12 +28,13 @@ _MOST_KEPT = 1_000
 def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
     """Return a bound of how far one unit moves the sums of a description, with its certificate.
 
-    It is kept by the description's digest, and computed once.
+    It is kept, and computed once.
 
     Raises:
         QueryError: If the description is none that the engine can bound.
     """
-    key = digest(description), tuple(sorted(domain.codes.items())), domain.changes, domain.leaves, norm
+    told = (description.cells, description.numbers, description.whole, description.weights, domain.codes)
+    key = *(tuple(each.items()) for each in told), description.everyone, domain.changes, domain.leaves, norm
     if key not in _KEPT:
         while len(_KEPT) >= _MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
