@@ -2,22 +2,32 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from dpcausal import queries
+from dpcausal.arrays import Array
 from dpcausal.calibration import Noise, calibrate
+from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.hash_chain import digest_of
 from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointNoise
+from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import CovariateCounts, Query
 from dpcausal.schema import Schema
 
 Asked = tuple[Query, Guarantee]
 """A query, and what is promised about its answer."""
+
+Value = Callable[[str], Any]
+"""What returns the released number of a name: itself, or where a formula is differentiated, a complex one."""
+
+Formula = Callable[[Value], Sequence[Any] | Numbers]
+"""From released numbers to estimates; see `derivatives`."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +284,29 @@ class Release:
         """Return how the noise in the number of this name moves several estimates, given their derivatives by it."""
         scale = self.scale(name)
         return JointNoise(self.family, tuple(slope * scale for slope in slopes), self.parts)
+
+    def estimates(
+        self, names: Sequence[str], formula: Formula, sampling: Sequence[Sequence[float]] | Array | None = None
+    ) -> JointEstimate:
+        """Return functions of the released numbers, with all noise in them to first order.
+
+        Args:
+            names: What each is.
+            formula: It takes what returns the number of a name, as `value` does, and returns the estimates.
+            sampling: The covariance of their sampling errors; 0 if left out.
+        """
+        read: dict[str, float] = {}
+        values = formula(lambda name: read.setdefault(name, self.value(name)))
+        moved = slopes(lambda at: formula(dict(zip(read, at, strict=True)).__getitem__), list(read.values()))
+        lines = np.zeros((len(names), len(names))) if sampling is None else np.array(sampling)
+        return JointEstimate(
+            tuple(names),
+            tuple(map(float, values)),
+            tuple(map(tuple, lines.tolist())),
+            tuple(
+                self.joint_noise(name, along) for name, along in zip(read, moved.T.tolist(), strict=True) if any(along)
+            ),
+        )
 
     def part(self, query: Query, names: Sequence[str], own_names: Sequence[str]) -> Self:
         """Return the numbers of this release that answer another query, as that query's release.
