@@ -8,7 +8,7 @@ from dpcausal.derivatives import within
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
-from dpcausal.release import Release, Value
+from dpcausal.release import Release, ValueOf
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 
@@ -275,7 +275,7 @@ class RecordingSource(WrappedSource):
         return self.releases[-1]
 
 
-def units_compared(source: Source, release: Release, value: Value | None = None) -> float:
+def units_compared(source: Source, release: Release, value: ValueOf | None = None) -> float:
     """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise.
 
     Args:

@@ -6,11 +6,11 @@ import numpy as np
 
 from dpcausal.derivatives import within
 from dpcausal.joint_estimate import JointEstimate
-from dpcausal.release import Release, Value
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, units_compared
 
 
-def arm_sizes_of(release: Release, source: Source, value: Value | None = None) -> tuple[float, float]:
+def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None) -> tuple[float, float]:
     """Return the arms' sizes, at least 1 each, so that an empty arm has an answer like any other.
 
     Args:
@@ -26,7 +26,7 @@ def arm_sizes_of(release: Release, source: Source, value: Value | None = None) -
 
 
 def arm_means_of(
-    release: Release, source: Source, value: Value | None = None, total: str = "total"
+    release: Release, source: Source, value: ValueOf | None = None, total: str = "total"
 ) -> tuple[float, float]:
     """Return the arms' means, measured from where totals are; `total` names the sum that they are means of."""
     control, treated = arm_sizes_of(release, source, value)
@@ -37,7 +37,7 @@ def arm_means_of(
 def mean_difference(release: Release, source: Source) -> JointEstimate:
     """Return the difference of both means, with the noise in it."""
 
-    def formula(value: Value) -> list[float]:
+    def formula(value: ValueOf) -> list[float]:
         control, treated = arm_means_of(release, source, value)
         return [treated - control]
 

@@ -19,7 +19,7 @@ from dpcausal.estimators.plausibility import Signs, warned, with_warnings
 from dpcausal.estimators.two_means import arm_means_of, arm_sizes_of, variances
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
-from dpcausal.release import Release, Value
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 
@@ -196,7 +196,7 @@ def _parts(release: Release, source: Source) -> JointEstimate:
         product = min(max(release.value(f"product_{arm}") / size - means[arm] * shares[arm], -most), most)
         sampling += np.array([[outcome, product], [product, received]]) / max(size - 1, 1.0)
 
-    def formula(value: Value) -> list[float]:
+    def formula(value: ValueOf) -> list[float]:
         both = (arm_means_of(release, source, value, total) for total in ("total", "received"))
         return [treated - control for control, treated in both]
 

@@ -20,7 +20,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import Cells, ChangeMoments, Cut, SubgroupMoments
 from dpcausal.queries.change_moments import widest_change
-from dpcausal.release import Receipt, Release, Value
+from dpcausal.release import Receipt, Release, ValueOf
 from dpcausal.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
@@ -256,7 +256,7 @@ def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tupl
     names = [f"{arm} of {group}" for group in groups for arm in (0, 1)]
     errors, surest = [], np.inf
 
-    def mean_and_size(name: str, value: Value) -> tuple[float, float]:
+    def mean_and_size(name: str, value: ValueOf) -> tuple[float, float]:
         size = within(value(f"size_{name}"), max(release.variance(f"size_{name}") ** 0.5, 2.0), math.inf)
         return value(f"total_{name}") / size, size
 

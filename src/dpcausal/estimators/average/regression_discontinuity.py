@@ -15,7 +15,7 @@ from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import CutoffMoments
-from dpcausal.release import Release, Value
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 
@@ -146,7 +146,7 @@ class _Line(NamedTuple):
     slope: float
 
     @classmethod
-    def of(cls, release: Release, arm: int, value: Value) -> "_Line":
+    def of(cls, release: Release, arm: int, value: ValueOf) -> "_Line":
         """Fit the regression of one side."""
         size = within(value(f"size_{arm}"), max(release.variance(f"size_{arm}") ** 0.5, 3.0), math.inf)
         centre = within(value(f"distance_{arm}") / size, -1.0, 1.0)
