@@ -65,7 +65,7 @@ class DifferenceInDifferences(BaseEstimator):
 
     Reference:
         Card and Krueger (1994); Roth, Sant'Anna, Bilinski and Poe (2023), What's trending in
-        difference-in-differences? Proofs of privacy: docs/proofs/change_moments.md, docs/proofs/subgroup_moments.md.
+        difference-in-differences? Proof of privacy: docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment

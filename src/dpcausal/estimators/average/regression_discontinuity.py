@@ -53,7 +53,7 @@ class RegressionDiscontinuity(BaseEstimator):
     Reference:
         Hahn, Todd and van der Klaauw (2001), Identification and estimation of treatment effects with a
         regression-discontinuity design; Imbens and Lemieux (2008). The kernel is uniform. Proof of privacy:
-        docs/proofs/cutoff_moments.md.
+        docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment

@@ -13,7 +13,7 @@ from dpcausal.vault.engines import Batch, adds_products
 from dpcausal.vault.numerics.features import Features, unit_weights
 
 
-@answers(CovariateSums, kernel=lambda query, schema: len(query.features(schema)))
+@answers(CovariateSums, kernel=lambda query, schema, engine: not adds_products(engine, len(query.features(schema))))
 def answer(context: AnswerContext[CovariateSums]) -> Answer:
     """Return the sums of rows that all weigh the same."""
     query, schema = context.query, context.schema
