@@ -264,8 +264,7 @@ class Effect(OtherNames):
                 "Stratification, for a few strata, ArmContrasts(by=…).",
             )
         places = [self.arm_means.names.index(arm) for arm in self.arms]
-        gradients = [[float(at == place) for at in range(len(self.arm_means.names))] for place in places]
-        means = self.arm_means.mapped(self.arms, [self.arm_means.values[place] for place in places], gradients)
+        means = self.arm_means.mapped(self.arms, lambda every: every[places])
         if not self.between_sd:
             return means
         control, (both, treated) = means.sampling  # sites differ in their effects, so in the treated arm

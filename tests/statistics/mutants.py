@@ -259,10 +259,10 @@ def quarter_variance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Release, "variance", lambda release, name: variance(release, name) / 4)
 
 
-@inside("released noise terms have half their scale", "difference in means", "inverse weighting, ATE")
-def half_terms(patch: pytest.MonkeyPatch) -> None:
-    term = Release.noise_term
-    patch.setattr(Release, "noise_term", lambda release, name, times: term(release, name, times / 2))
+@inside("released noise has half its scale", "difference in means", "inverse weighting, ATE")
+def half_scales(patch: pytest.MonkeyPatch) -> None:
+    scale = Release.scale
+    patch.setattr(Release, "scale", lambda release, name: scale(release, name) / 2)
 
 
 @inside("intervals forget sampling error", "difference in means", again=False)
