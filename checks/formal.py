@@ -81,6 +81,7 @@ ON_PAPER = {
     "stratum_matches": "no sum over units; smooth sensitivity is not formalised",
     "output_perturbed_logistic": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
+    "custom_sums": "its bound is computed from the description, by the proof of [sums](proofs/sums.md), on paper",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
     "covariate_moments": "blocks of features for any number of covariates are not formalised",

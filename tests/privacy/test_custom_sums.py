@@ -63,8 +63,8 @@ def drawn(seed: int) -> CustomSums:
     """Return random sums."""
     rng = random.Random(seed)  # noqa: S311 (no secret)
     expressions = {f"s{place}": numbers(rng) for place in range(rng.randint(1, 4))}
-    by = rng.choice([[], ["arm"], ["ward"], ["arm", Cut("dose mg", [0, 3.5])]])
-    return CustomSums(expressions, by, {"s0": rng.choice([0.25, 1, 3])})
+    cells = rng.choice([[], ["arm"], ["ward"], ["arm", Cut("dose mg", [0, 3.5])]])
+    return CustomSums(expressions, cells, {"s0": rng.choice([0.25, 1, 3])})
 
 
 def answer(query: CustomSums, records: Sequence[Record], protects: Protects) -> Mapping[str, int]:
@@ -155,7 +155,7 @@ def test_sums_are_in_the_units_of_the_schema() -> None:
         * ((score >= 5) & (score <= 15) & (wards == "b, c")),
         "where(old == 1, where(arm == 'high', -1))": -1 * (old * high),
     }
-    query = CustomSums({f"s{place}": text for place, text in enumerate(expected)}, by=["arm"])
+    query = CustomSums({f"s{place}": text for place, text in enumerate(expected)}, cells=["arm"])
     noise = dpc.calibration.calibrate(query, SCHEMA, dpc.Guarantee(epsilon=1))
     found = answer(query, records, "record")
     for at in noise.sensitivity.coordinates:
@@ -233,8 +233,8 @@ def test_a_stranger_s_description_is_refused_before_anything_is_read_or_debited(
     )
     vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=9))
     entries = len(vault.ledger.entries())
-    expressions, by, weights = STRANGE[what]
-    ask = partial(dict, query="custom_sums", expressions=expressions, by=by, weights=weights)
+    expressions, cells, weights = STRANGE[what]
+    ask = partial(dict, query="custom_sums", expressions=expressions, cells=cells, weights=weights)
     start = time.process_time()
     with pytest.raises(QueryError) as refused:
         vault.release(from_dict(ask()), dpc.Guarantee(epsilon=1))

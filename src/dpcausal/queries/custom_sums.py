@@ -55,7 +55,7 @@ class CustomSums(SummingQuery):
 
     Attributes:
         expressions: What a unit adds to each sum, by the name of the sum.
-        by: The cells: names of listed columns, the treatment's among them, and cuts of numbers. Each sum is added up in
+        cells: Columns whose values make cells, the treatment among them, and cuts of numbers. Each sum is added up in
             each cell. Empty for one sum over all units.
         weights: How much noise a sum has, by its name, in proportion to the default, which is the most that one unit
             can move it. Others then have less, or more.
@@ -64,13 +64,13 @@ class CustomSums(SummingQuery):
     name: ClassVar[str] = "custom_sums"
 
     expressions: Mapping[str, str]
-    by: Sequence[str | Cut] = ()
+    cells: Sequence[str | Cut] = ()
     weights: Mapping[str, float] = ()  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         for part in ("expressions", "weights"):
             object.__setattr__(self, part, _pairs(part, getattr(self, part)))
-        object.__setattr__(self, "by", cuts_of(self.by) if self.by else ())
+        object.__setattr__(self, "cells", cuts_of(self.cells) if self.cells else ())
         names = tuple(name for name, _ in self._pairs)
         if not 1 <= len(names) <= MOST_NUMBERS or not all(map(_NAME.fullmatch, names)):
             raise QueryError(
@@ -105,7 +105,7 @@ class CustomSums(SummingQuery):
 
     @property
     def _cuts(self) -> tuple[Cut, ...]:
-        return self.by  # type: ignore[return-value]
+        return self.cells  # type: ignore[return-value]
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -113,8 +113,13 @@ class CustomSums(SummingQuery):
         return self.columns
 
     def labels(self, schema: Schema) -> tuple[tuple[str, ...], ...]:
-        """Return the labels of cells by each part of `by`: values as texts, and bins of numbers by their bounds."""
+        """Return the labels of cells by each part of `cells`: values as texts, and bins of numbers by their bounds."""
         return tuple(_labels(cut, schema) for cut in self._cuts)
+
+    def names(self, schema: Schema) -> tuple[str, ...]:
+        """Return the names of all sums: cell by cell, as `total[drug]`."""
+        (sums,) = self.sums(schema, schema.protects, "l1")
+        return sums.names
 
     def quantities(self, schema: Schema) -> dict[str, Quantity]:
         """Return what a unit adds to each sum, with the size of its tick."""
@@ -189,12 +194,12 @@ def _largest_move(number: Number, changes: AbstractSet[str], *, leaves: bool) ->
 
 def _labels(cut: Cut, schema: Schema) -> tuple[str, ...]:
     if cut == Cut(schema.treatment.name):
-        return tuple(map(_label, schema.treatment.compared))
+        return tuple(map(label_of, schema.treatment.compared))
     names = cut.bin_names(schema)
     column = next(column for column in schema.covariates if column.name == cut.name)
-    return names if isinstance(column, Real) else tuple(map(_label, column.values))
+    return names if isinstance(column, Real) else tuple(map(label_of, column.values))
 
 
-def _label(value: Value) -> str:
+def label_of(value: Value) -> str:
     """Return a value as the label of its cell: a number by its meaning, however it was written."""
     return value if isinstance(value, str) else str(plain_value(value)).removesuffix(".0")
