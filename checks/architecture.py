@@ -268,9 +268,13 @@ def incomplete_queries(tree: Path) -> Iterator[str]:
 
 
 def _bases(path: Path) -> set[str]:
-    """Return what the queries of a module are derived from. A query is a class with a `name` of its own."""
+    """Return what the queries of a module are derived from, beyond it. A query is a class with a `name` of its own."""
     classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
-    return {ast.unparse(base) for node in classes if _is_named(node) for base in node.bases}
+    bases = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
+    found = set().union(*(bases[node.name] for node in classes if _is_named(node)))
+    while own := found & bases.keys():
+        found = found - own | set().union(*(bases[name] for name in own))
+    return found
 
 
 def _is_named(node: ast.ClassDef) -> bool:

@@ -16,13 +16,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from checks import formal_cases, formal_descriptions
-from checks.formal_cases import CASES, NORMS, PROTECTS, SETTINGS, Setting, cases
+from checks.formal_cases import CASES, NORMS, PROTECTS, SETTINGS, Setting, cases, in_order
 from dpcausal.queries import GRID, QUERIES, Coordinate
 from dpcausal.queries.cutoff_moments import FINE
 
@@ -71,7 +71,6 @@ AXIOMS = frozenset(
 _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
 
 ON_PAPER = {
-    "subgroup_moments": "a cell's deficit is rounded once; `cluster_moments` rounds each unit's, with the same bound",
     "arm_regression_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
     "regression_moments": "`Vertices.vertices_bound` is its main lemma; its bound is certified for three schemas only",
     "instrument_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
@@ -81,12 +80,14 @@ ON_PAPER = {
     "stratum_matches": "no sum over units; smooth sensitivity is not formalised",
     "output_perturbed_logistic": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
-    "custom_sums": "its bound is computed from the description, by the proof of [sums](proofs/sums.md), on paper",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
     "covariate_moments": "blocks of features for any number of covariates are not formalised",
     "covariate_sums": "blocks of features for any number of covariates are not formalised",
     "weighted_covariates": "blocks of features for any number of covariates are not formalised",
+    "covariate_totals": "its bound is computed from its description, for each schema anew",
+    "custom_sums": "its bound is computed from its description, for each schema anew",
+    "varying_effect_moments": "its bound is computed from its description, for each schema anew",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",
     "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",
     "influence_effects": "a heuristic: it has no proof",
@@ -154,16 +155,18 @@ def _lines(name: str, setting: Setting) -> Iterator[str]:
     """Yield the weights and the bound that the code has for each case of a query."""
     for case, declared, norm in itertools.product(cases(name, setting), PROTECTS, NORMS):
         protects = setting.bounded_as(declared)
+        if case.only is not None and (protects, norm) not in case.only:
+            continue
         given = case.query.sensitivity(setting.schema(declared), protects, norm)
         numbers = "; ".join(map(str, case.numbers(setting, protects)))
         leaves = str(setting.leaves(protects)).lower()
         yield (
             f"Exported {_PROTECTS[protects]} {leaves} [{numbers}]%nat {norm} "
-            f"[{_weights(given.coordinates)}] {_fraction(given.bound)}"
+            f"[{_weights(in_order(name, given.coordinates))}] {_fraction(given.bound)}"
         )
 
 
-def _weights(coordinates: tuple[Coordinate, ...]) -> str:
+def _weights(coordinates: Sequence[Coordinate]) -> str:
     """Return weights in their order, equal ones in a row counted."""
     weights = [at.weight for at in coordinates]
     if None in weights:

@@ -1,6 +1,6 @@
 (** * Sums with products, and sums over blocks
 
-    [docs/proofs/received_moments.md], [cutoff_moments.md], [augmented_scores.md] and [block_effects.md]. *)
+    [docs/proofs/sums.md] proves the same for all sums of units; [docs/proofs/block_effects.md]. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame Moments.

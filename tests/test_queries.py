@@ -126,6 +126,17 @@ def test_hostile_number_is_refused(hostile: object) -> None:
             queries.from_dict(document)
 
 
+@pytest.mark.parametrize("kind", [queries.CovariateMoments, queries.CovariateSums, queries.RegressionMoments])
+def test_covariates_with_too_many_features_or_one_name_for_two_are_refused(
+    kind: type[queries.CovariateMoments | queries.CovariateSums | queries.RegressionMoments],
+) -> None:
+    many, ward = dpc.Category("many", list(range(300))), dpc.Category("ward", ["a", "b", "c"])
+    for covariates, wrong in (([many], "at most 200"), ([ward, dpc.Real("ward=b", 0, 1)], "name of its own")):
+        schema = replace(SCHEMA, covariates=covariates, entry=None)
+        with pytest.raises(QueryError, match=wrong):
+            kind([each.name for each in covariates]).sensitivity(schema, "record", "l1")
+
+
 def test_unlisted_estimand_is_refused() -> None:
     others: list[object] = ["ATC", "ate", None, []]
     for estimand in others:

@@ -4,23 +4,23 @@ A formula is a function of plain numbers or arrays. It may add, multiply, divide
 use analytic functions such as `np.log`. Where it needs a bound it uses `within`; a comparison looks at real parts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcausal.arrays import Array
 
-Numbers = NDArray[Any]
-"""What a formula computes with: real numbers for its value, complex ones for its derivatives."""
+Numbers = Any
+"""What a formula computes with: numbers or arrays, real ones for its value and complex ones for its derivatives."""
 
 _STEP = 1e-30
 """The imaginary step of a derivative. Its error is of the size of its square, and nothing is subtracted (Squire and
 Trapp 1998)."""
 
 
-def slopes(formula: Callable[[Numbers], Sequence[Any] | Numbers], at: ArrayLike) -> Array:
+def slopes(formula: Callable[[Numbers], Numbers], at: ArrayLike) -> Array:
     """Return the derivatives of a formula's values by its numbers: on the axes of the values, then on those of `at`.
 
     Args:
@@ -41,7 +41,7 @@ def slopes(formula: Callable[[Numbers], Sequence[Any] | Numbers], at: ArrayLike)
     return found.reshape(*found.shape[:-1], *place.shape)
 
 
-def within(numbers: Any, low: Any, high: Any) -> Any:  # noqa: ANN401 (numbers or arrays, real or complex)
+def within(numbers: Numbers, low: Numbers, high: Numbers) -> Numbers:
     """Return numbers, and where one is beyond a bound, the bound.
 
     Derivatives stay those of the numbers: noise that a bound cuts off in this answer is noise all the same.

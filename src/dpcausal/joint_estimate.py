@@ -115,7 +115,7 @@ class JointEstimate:
             total = total + (2.0 if each.family == "laplace" else 1.0) * np.outer(scales, scales)
         return total
 
-    def mapped(self, names: Sequence[str], formula: Callable[[Numbers], Sequence[Any] | Numbers]) -> Self:
+    def mapped(self, names: Sequence[str], formula: Callable[[Numbers], Numbers]) -> Self:
         """Return functions of these estimates, with their errors to first order.
 
         Args:

@@ -24,10 +24,10 @@ from dpcausal.schema import Schema
 Asked = tuple[Query, Guarantee]
 """A query, and what is promised about its answer."""
 
-ValueOf = Callable[[str], Any]
+ValueOf = Callable[[str], Numbers]
 """What returns the released number of a name: itself, or where a formula is differentiated, a complex one."""
 
-Formula = Callable[[ValueOf], Sequence[Any] | Numbers]
+Formula = Callable[[ValueOf], Numbers]
 """From released numbers to estimates; see `derivatives`."""
 
 

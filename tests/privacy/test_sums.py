@@ -39,7 +39,9 @@ SUMMING = [name for name, kind in QUERIES.items() if issubclass(kind, SummingQue
 CASES = list(itertools.product(SUMMING, SCHEMAS, get_args(Protects)))
 
 ATTAINED = 0.97
-LOOSE: dict[str, float] = {}
+LOOSE = {
+    "augmented_scores": 0.63,  # weights and predictions of moderate models are never at their ends together
+}
 """What share of its bound a query's sums are moved by, where that is less than usual."""
 
 
@@ -56,13 +58,16 @@ def examples(name: str, schema: Schema) -> Iterator[tuple[Query, Schema]]:
 def test_no_neighbour_moves_sums_beyond_the_bound_and_some_reach_it(name: str, schema: str, protects: Protects) -> None:
     for query, seen in examples(name, replace(SCHEMAS[schema], protects=protects)):
         bounded = seen.bounded_as(protects)
+        domain = domain_of(seen, bounded)
         for norm in get_args(Norm):
-            power, bound, most = {"l1": 1, "l2": 2}[norm], Fraction(0), Fraction(0)
-            for each in query.sums(seen, bounded, norm):
-                most += furthest(Case(each, domain_of(seen, bounded), norm), seed=1, units=40, steps=4)
-            bound = query.sensitivity(seen, bounded, norm).bound ** power
-            assert most <= bound, query
-            assert most >= bound * Fraction(LOOSE.get(name, ATTAINED)) ** power, query
+            described = query.sums(seen, bounded, norm)
+            most = sum(furthest(Case(each, domain, norm), seed=1, units=40, steps=4) for each in described)
+            power, bound = {"l1": 1, "l2": 2}[norm], query.sensitivity(seen, bounded, norm).bound
+            assert most <= bound**power, query
+            if domain.leaves or any(domain.changes.intersection(each.columns) for each in described):
+                assert most >= (bound * Fraction(LOOSE.get(name, ATTAINED))) ** power, query
+            else:
+                assert (most, bound) == (0, 1), query  # nothing that is read is protected; it gets noise
 
 
 def test_a_long_table_over_everyone_is_refused_before_anything_is_paid() -> None:

@@ -23,6 +23,7 @@ from dpcausal.arrays import Array
 from dpcausal.curve import matrix
 from dpcausal.effect import Effect
 from dpcausal.estimators.average import DoublyRobust, InverseWeighting, Stratification
+from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.interval import NoiseTerm, critical_values, half_width
 from dpcausal.pooling import pooled
 from dpcausal.release import Release
@@ -246,6 +247,12 @@ def wrong_words(patch: pytest.MonkeyPatch) -> None:
 
 def _in_other_words(estimate: Callable[..., Effect]) -> Callable[..., Effect]:
     return lambda *given, **price: replace(estimate(*given, **price), estimand="average treatment effect")
+
+
+@inside("units without an outcome are left out of the average", "regression adjustment, all units")
+def without_missing(patch: pytest.MonkeyPatch) -> None:
+    over = NoiseAwareRegressions.over
+    patch.setattr(NoiseAwareRegressions, "over", lambda fit, _, noise: over(fit, fit.centres, noise))
 
 
 @inside("a Laplace term has the variance of its scale", "difference in means", "stratification", again=False)

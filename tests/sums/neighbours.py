@@ -38,7 +38,7 @@ def furthest(case: Case, seed: int, units: int = 20, steps: int = 1) -> Fraction
     """Return the furthest move of the sums that is found among random neighbours, to the power of the norm."""
     rng = np.random.default_rng(seed)
     best = Fraction(0)
-    for _ in range(1 if set(case.changing) == set(case.columns) else 6):
+    for _ in range(1 if set(case.changing) == set(case.columns) else 16):
         group = _group(rng, case, units)
         one, other = _furthest_pair(case, group)
         for _ in range(steps):

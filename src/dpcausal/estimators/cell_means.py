@@ -77,22 +77,22 @@ class CellMeans:
     @cached_property
     def totals(self) -> Array:
         """The sum of outcomes from the middle, stratum by arm, noise included."""
-        return self._sums("total", self.release.value)
+        return np.asarray(self._sums("total", self.release.value))
 
     @cached_property
     def deficits(self) -> Array:
         """The sum of squared half ranges less squared outcomes, likewise."""
-        return self._sums("deficit", self.release.value)
+        return np.asarray(self._sums("deficit", self.release.value))
 
     @cached_property
     def sizes(self) -> Array:
         """The number of units, likewise, at least 1 in each released cell."""
-        return self._sizes(self.release.value)
+        return np.asarray(self._sizes(self.release.value))
 
     @cached_property
     def parts(self) -> Array:
         """How many released cells each of these is the sum of, stratum by stratum."""
-        return self._in_strata(np.ones(len(self._cells) // len(self.schema.treatment.arms)))
+        return np.asarray(self._in_strata(np.ones(len(self._cells) // len(self.schema.treatment.arms))))
 
     @property
     def means(self) -> Array:

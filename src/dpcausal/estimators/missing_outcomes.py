@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpcausal.curve import EffectCurve
-from dpcausal.derivatives import within
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import share_lines
 from dpcausal.guarantee import Guarantee
@@ -96,7 +96,7 @@ def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:
         arms: What the arms are called, control first.
     """
 
-    def formula(value: ValueOf) -> list[float]:
+    def formula(value: ValueOf) -> list[Numbers]:
         counted = [(value(f"missing_{arm}"), value(f"observed_{arm}")) for arm in (0, 1)]
         return [missing / within(missing + observed, 1.0, math.inf) for missing, observed in counted]
 

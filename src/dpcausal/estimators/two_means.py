@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from dpcausal.derivatives import within
+from dpcausal.derivatives import Numbers, within
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, units_compared
 
 
-def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None) -> tuple[float, float]:
+def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None) -> tuple[Numbers, Numbers]:
     """Return the arms' sizes, at least 1 each, so that an empty arm has an answer like any other.
 
     Args:
@@ -27,7 +27,7 @@ def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None)
 
 def arm_means_of(
     release: Release, source: Source, value: ValueOf | None = None, total: str = "total"
-) -> tuple[float, float]:
+) -> tuple[Numbers, Numbers]:
     """Return the arms' means, measured from where totals are; `total` names the sum that they are means of."""
     control, treated = arm_sizes_of(release, source, value)
     value = value or release.value
@@ -37,7 +37,7 @@ def arm_means_of(
 def mean_difference(release: Release, source: Source) -> JointEstimate:
     """Return the difference of both means, with the noise in it."""
 
-    def formula(value: ValueOf) -> list[float]:
+    def formula(value: ValueOf) -> list[Numbers]:
         control, treated = arm_means_of(release, source, value)
         return [treated - control]
 

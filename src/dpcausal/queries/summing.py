@@ -60,7 +60,9 @@ def _sensitivity(query: SummingQuery, schema: Schema, protects: Protects, norm: 
     )
     domain = domain_of(schema, protects)
     bounds = [sensitivity_bound(sums, domain, norm).bound for sums in described]
-    return Sensitivity(norm, coordinates, bounds[0] if len(bounds) == 1 else together(bounds, norm))
+    bound = bounds[0] if len(bounds) == 1 else together(bounds, norm)
+    # Where nothing that is read is protected any noise would do; every number that leaves has some.
+    return Sensitivity(norm, coordinates, bound or Fraction(1))
 
 
 def _check_added(sums: Sums) -> None:

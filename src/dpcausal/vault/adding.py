@@ -58,5 +58,6 @@ def _added(wanted: Addends, batch: Batch) -> Int64s:
     for codes, count in zip(lines, wanted.shape, strict=False):
         place = place * count + codes
     totals = np.zeros((int(np.prod(wanted.shape)), len(wanted.numbers)), dtype=np.int64)
-    np.add.at(totals, place, lines[len(wanted.factors) :].T)
+    for total, line in zip(totals.T, lines[len(wanted.factors) :], strict=True):
+        np.add.at(total, place, line)
     return totals

@@ -159,8 +159,7 @@ def standardised(cells: CellMeans, treatment: Treatment) -> JointEstimate:
 
     def formula(means: Numbers, sizes: Numbers) -> Numbers:
         shares = sizes.sum(axis=1) / sizes.sum()
-        means_of_all: Numbers = cells.middle + shares @ means
-        return means_of_all
+        return cells.middle + shares @ means
 
     return cells.estimates(treatment.every_label, formula)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -125,12 +125,12 @@ class ClusterTrial(BaseEstimator):
         return warned(effect, source.schema, Signs(sizes=tuple(map(Measured, sizes.values, sds))))
 
 
-def _size(names: Sequence[str], value: ValueOf) -> Any:  # noqa: ANN401 (as `within` has it)
+def _size(names: Sequence[str], value: ValueOf) -> Numbers:
     """Return the number of persons in some clusters, at least one for each."""
     return within(_values("size", names, value).sum(), float(len(names)), math.inf)
 
 
-def _mean(names: Sequence[str], half: float, value: ValueOf) -> Any:  # noqa: ANN401 (as `within` has it)
+def _mean(names: Sequence[str], half: float, value: ValueOf) -> Numbers:
     """Return the mean outcome of all persons in some clusters, from the middle of its range."""
     return within(_values("total", names, value).sum() / _size(names, value), -half, half)
 

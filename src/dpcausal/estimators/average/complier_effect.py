@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcausal.derivatives import Numbers
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import ratio_interval
 from dpcausal.errors import RefusedError
@@ -70,7 +71,7 @@ class ComplierEffect(BaseEstimator):
     Reference:
         Imbens and Angrist (1994), Identification and estimation of local average treatment effects; Fieller (1954);
         Frölich (2007), Nonparametric IV estimation of local average treatment effects with covariates. Proofs of
-        privacy: docs/proofs/received_moments.md, docs/proofs/instrument_moments.md.
+        privacy: docs/proofs/sums.md, docs/proofs/instrument_moments.md.
 
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
@@ -196,7 +197,7 @@ def _parts(release: Release, source: Source) -> JointEstimate:
         product = min(max(release.value(f"product_{arm}") / size - means[arm] * shares[arm], -most), most)
         sampling += np.array([[outcome, product], [product, received]]) / max(size - 1, 1.0)
 
-    def formula(value: ValueOf) -> list[float]:
+    def formula(value: ValueOf) -> list[Numbers]:
         both = (arm_means_of(release, source, value, total) for total in ("total", "received"))
         return [treated - control for control, treated in both]
 

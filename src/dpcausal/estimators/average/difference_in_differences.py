@@ -65,7 +65,7 @@ class DifferenceInDifferences(BaseEstimator):
 
     Reference:
         Card and Krueger (1994); Roth, Sant'Anna, Bilinski and Poe (2023), What's trending in
-        difference-in-differences? Proofs of privacy: docs/proofs/change_moments.md, docs/proofs/subgroup_moments.md.
+        difference-in-differences? Proof of privacy: docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -256,7 +256,7 @@ def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tupl
     names = [f"{arm} of {group}" for group in groups for arm in (0, 1)]
     errors, surest = [], np.inf
 
-    def mean_and_size(name: str, value: ValueOf) -> tuple[float, float]:
+    def mean_and_size(name: str, value: ValueOf) -> tuple[Numbers, Numbers]:
         size = within(value(f"size_{name}"), max(release.variance(f"size_{name}") ** 0.5, 2.0), math.inf)
         return value(f"total_{name}") / size, size
 

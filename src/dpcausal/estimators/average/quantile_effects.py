@@ -209,8 +209,7 @@ def _contrasts(levels: Sequence[float], both: Distributions, found: Sequence[Seq
 
     def formula(shares: Numbers) -> Numbers:
         control, treated = values - rises * (shares.reshape(2, -1) - levels)  # more outcomes below: a lower quantile
-        apart: Numbers = treated - control
-        return apart
+        return treated - control
 
     return both.shares([each.place for own in found for each in own]).mapped(list(map(_named, levels)), formula)
 

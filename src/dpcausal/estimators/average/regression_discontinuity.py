@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dpcausal.derivatives import within
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import ARM_NOISE_SDS
@@ -53,7 +53,7 @@ class RegressionDiscontinuity(BaseEstimator):
     Reference:
         Hahn, Todd and van der Klaauw (2001), Identification and estimation of treatment effects with a
         regression-discontinuity design; Imbens and Lemieux (2008). The kernel is uniform. Proof of privacy:
-        docs/proofs/cutoff_moments.md.
+        docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -138,12 +138,12 @@ class _Line(NamedTuple):
         slope: How far the outcome rises with the distance.
     """
 
-    size: float
-    centre: float
-    variance: float
-    spread: float
-    outcome: float
-    slope: float
+    size: Numbers
+    centre: Numbers
+    variance: Numbers
+    spread: Numbers
+    outcome: Numbers
+    slope: Numbers
 
     @classmethod
     def of(cls, release: Release, arm: int, value: ValueOf) -> "_Line":
@@ -158,7 +158,7 @@ class _Line(NamedTuple):
         )
 
     @property
-    def at_cutoff(self) -> float:
+    def at_cutoff(self) -> Numbers:
         """The mean outcome at the cutoff."""
         return self.outcome - self.slope * self.centre - self.slope
 

@@ -1,11 +1,8 @@
-"""Squares and deficits of outcomes, as SQL."""
+"""Deficits as SQL."""
 
 from dpcausal.queries import GRID
 from dpcausal.vault.engines import Ticks
 from dpcausal.vault.parsing import literal
-
-SQUARE = "(CAST(outcome AS BIGINT) * outcome)"
-"""One row's squared outcome; coerced columns are too narrow to hold it."""
 
 
 def deficit_of(line: str) -> Ticks:
