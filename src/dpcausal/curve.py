@@ -21,6 +21,7 @@ from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of
 from dpcausal.real import Real
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
+from dpcausal.scale import REACH, TYPICAL
 from dpcausal.schema import Schema
 from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
@@ -29,6 +30,9 @@ from dpcausal.validation import is_number
 Matrix = tuple[tuple[float, ...], ...]
 
 _BATCH = 2**15
+_QUARTILE = 0.674
+"""How many standard deviations from the median quartiles are."""
+
 _DRAWS = 20_000
 
 
@@ -376,9 +380,15 @@ def _root(stored: Matrix) -> Array:
 
 
 def _examples(column: Column) -> tuple[Value, ...]:
-    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed."""
+    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed.
+
+    Of a number with a scale these are about the values below which 5, 25, 50, 75 and 95 % of units are.
+    """
     if not isinstance(column, Real):
         return tuple(column.values[:6])
+    if column.scale is not None:
+        typical = [column.scale.value_at(place / REACH) for place in (-TYPICAL, -_QUARTILE, 0.0, _QUARTILE, TYPICAL)]
+        return tuple(dict.fromkeys(float(f"{value:.3g}") for value in typical))
     return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
