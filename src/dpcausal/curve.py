@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpcausal.arrays import Array
 from dpcausal.cells import Value
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, check_alpha, critical_values, simulated, standard_noise
@@ -18,10 +17,8 @@ from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
-from dpcausal.queries.profiles import Codes, by_covariate, codes_of
-from dpcausal.real import Real
+from dpcausal.queries.profiles import Codes, by_covariate, codes_of, examples_of
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
-from dpcausal.scale import REACH, TYPICAL
 from dpcausal.schema import Schema
 from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
@@ -30,9 +27,6 @@ from dpcausal.validation import is_number
 Matrix = tuple[tuple[float, ...], ...]
 
 _BATCH = 2**15
-_QUARTILE = 0.674
-"""How many standard deviations from the median quartiles are."""
-
 _DRAWS = 20_000
 
 
@@ -284,7 +278,7 @@ class EffectCurve(OtherNames):
             profiles = [tuple(profile) for profile in self.basis.at]
             names = [named(dict(zip(self.basis.covariates, profile, strict=True))) for profile in profiles]
         else:
-            values = [_examples(column) for column in columns]
+            values = [examples_of(column) for column in columns]
             middle = tuple(each[len(each) // 2] for each in values)
             names, profiles = [named(dict(zip([column.name for column in columns], middle, strict=True)))], [middle]
             for place, column in enumerate(columns):
@@ -377,19 +371,6 @@ def _root(stored: Matrix) -> Array:
     values, vectors = np.linalg.eigh(np.array(stored))
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     return root
-
-
-def _examples(column: Column) -> tuple[Value, ...]:
-    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed.
-
-    Of a number with a scale these are about the values below which 5, 25, 50, 75 and 95 % of units are.
-    """
-    if not isinstance(column, Real):
-        return tuple(column.values[:6])
-    if column.scale is not None:
-        typical = [column.scale.value_at(place / REACH) for place in (-TYPICAL, -_QUARTILE, 0.0, _QUARTILE, TYPICAL)]
-        return tuple(dict.fromkeys(float(f"{value:.3g}") for value in typical))
-    return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
 def named(profile: Mapping[str, Value]) -> str:

@@ -15,7 +15,10 @@ from dpcausal.columns import Binary, Category, Column, Indicator
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
 from dpcausal.real import Real
-from dpcausal.scale import REACH, Scale
+from dpcausal.scale import REACH, TYPICAL, Scale
+
+_QUARTILE = 0.674
+"""How many standard deviations from the median quartiles are."""
 
 Codes = Mapping[str, NDArray[np.int64]]
 """By covariate: a number as ticks, from the middle of its range or of its score, a listed value as its place."""
@@ -233,6 +236,19 @@ def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...
         else:
             lines.append([column.values[code] for code in codes[column.name].tolist()])
     return tuple(zip(*lines, strict=True))
+
+
+def examples_of(column: Column) -> tuple[Value, ...]:
+    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed.
+
+    Of a number with a scale these are about the values below which 5, 25, 50, 75 and 95 % of units are.
+    """
+    if not isinstance(column, Real):
+        return tuple(column.values[:6])
+    if column.scale is not None:
+        typical = [column.scale.value_at(place / REACH) for place in (-TYPICAL, -_QUARTILE, 0.0, _QUARTILE, TYPICAL)]
+        return tuple(dict.fromkeys(float(f"{value:.3g}") for value in typical))
+    return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
 def spread_out(columns: Sequence[Column], size: int) -> dict[str, NDArray[np.int64]]:
