@@ -107,8 +107,7 @@ class BlockEnsemble(BaseEstimator):
             assumptions=(
                 no_confounders_but(self.covariates),
                 NO_INTERFERENCE,
-                "for the intervals: the learner, which sees numbers by their scores, is unbiased over blocks, "
-                f"within {self.limit:g} half ranges",
+                f"for the intervals: the learner is unbiased over blocks from scores, within {self.limit:g} half ranges",
                 "for the intervals: the learner fails on no block; a block on which it fails counts as 0",
                 *source.schema.data_handling,
             ),
