@@ -14,7 +14,17 @@ NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "page", "other_names", "validation"),
     "secure_settings",
     *("cells", "scale", "real", "columns", "treatment", "data_handling", "schema_draft", "schema_checks", "schema"),
-    *("expectations", "interval", "joint_estimate", "guarantee", "price", "sums", "queries", "calibration"),
+    *(
+        "expectations",
+        "derivatives",
+        "interval",
+        "joint_estimate",
+        "guarantee",
+        "price",
+        "sums",
+        "queries",
+        "calibration",
+    ),
     *("release", "source"),
     *("arm_curves", "effect_measures", "site_share", "effect", "curve", "propensity_score"),
 )

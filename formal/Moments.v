@@ -262,11 +262,15 @@ Qed.
 Definition subgroup_moments_sensitivity (moves : bool) (cells : nat) (n : norm) : sensitivity (nat * part) :=
   Sensitivity n (by_cell (subgroup_parts n) cells) ((if moves then match n with l1 => 3 | l2 => 2 end else 2) + / Zq G + / Zq G)%Q.
 
+Theorem subgroup_moments moves cells n :
+  bounded (may moves) (answer cell_part) (subgroup_moments_sensitivity moves cells n).
+Proof.
+  apply bounded_by_units. intros u v (Hu & Hv & S). unfold subgroup_moments_sensitivity.
+  destruct moves; cell_cases (subgroup_parts n) u v S n; lra.
+Qed.
+
 Definition cluster_moments_sensitivity := subgroup_moments_sensitivity.
 
 Theorem cluster_moments moves cells n :
   bounded (may moves) (answer cell_part) (cluster_moments_sensitivity moves cells n).
-Proof.
-  apply bounded_by_units. intros u v (Hu & Hv & S). unfold cluster_moments_sensitivity, subgroup_moments_sensitivity.
-  destruct moves; cell_cases (subgroup_parts n) u v S n; lra.
-Qed.
+Proof. apply subgroup_moments. Qed.

@@ -10,14 +10,14 @@ The idea is that of Bernstein and Sheldon (2019), Differentially private Bayesia
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Binary
 from dpcausal.estimators.outcome_regression import OutcomeRegressions, tables_of_moments
-from dpcausal.estimators.scaled_features import scaled_among, with_known_variance
+from dpcausal.estimators.scaled_features import scaled_among, unscaled_among, with_known_variance
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
 from dpcausal.release import Release
 from dpcausal.schema import Schema
@@ -39,6 +39,10 @@ term, found in simulations with 2 to 13 features, damps the rest."""
 
 _NO_DIRECTION = 1e-6
 """Arms whose mean features are no further apart, in standard deviations, differ in no direction."""
+
+_SURE_SDS = 1.64
+"""A number without a scale may fill any small part of its bounds. Its variance counts as so many standard deviations of
+the noise smaller than it seems: of the noise in a variance that is nearly 0, one in twenty is larger."""
 
 _STEPS = 10
 """The errors of the equations depend on the coefficients: so many steps are more than enough to agree on both."""
@@ -88,6 +92,31 @@ class NoiseAwareRegressions:
     def effect(self) -> float:
         """The average effect."""
         return float(self.means[1] - self.means[0])
+
+    def over(self, centres: Array, noise: Array) -> "NoiseAwareRegressions":
+        """Return the same regressions, with constants that are means over units of other mean features.
+
+        Args:
+            centres: The mean features of these units.
+            noise: The covariance of the noise in them.
+        """
+        size = self.coefficients.shape[1]
+        turn = np.eye(size)
+        turn[0, 1:] = centres - self.centres
+        turns = np.kron(np.eye(2), turn)
+        covariance = turns @ self.covariance @ turns.T
+        slopes = self.slopes
+        covariance[np.ix_([0, size], [0, size])] += slopes @ noise @ slopes.T
+        apart = np.kron([-1.0, 1.0], np.eye(size)[0])
+        between = np.kron([-1.0, 1.0], np.eye(size))[1:]
+        unsure = float((between @ self.covariance @ between.T * noise).sum())
+        return replace(
+            self,
+            centres=centres,
+            coefficients=self.coefficients @ turn.T,
+            covariance=covariance,
+            effect_variance=float(apart @ covariance @ apart) + unsure,
+        )
 
     def adjustments(self, fit: OutcomeRegressions) -> Array:
         """Return what each feature takes off the difference between the arms' means of these regressions."""
@@ -170,11 +199,11 @@ class _Equations:
         turned: Array = turn @ covariance @ turn.T
         return turned
 
-    def prior(self, explained: float) -> Array:
+    def prior(self, explained: float, arms_differ: float) -> Array:
         """Return the prior covariance of the unknowns."""
         slopes = explained * self.variance * slope_prior(self.spreads, self.sums[1][:1, 1:] / self.n)
         prior = np.zeros((2 * len(self.shift), 2 * len(self.shift)))
-        for at, share in ((0, 1.0), (len(self.shift), ARMS_DIFFER)):
+        for at, share in ((0, 1.0), (len(self.shift), arms_differ)):
             prior[at, at] = 1.0  # the whole range
             prior[at + 1 : at + len(self.shift), at + 1 : at + len(self.shift)] = share * slopes
         return prior
@@ -250,8 +279,15 @@ def solve_noise_aware(
     return unknowns, covariance, gain
 
 
-def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
-    """Return the regressions behind a release of `RegressionMoments`."""
+def fit_noise_aware(release: Release, source: Source, arms_differ: float = ARMS_DIFFER) -> NoiseAwareRegressions:
+    """Return the regressions behind a release of `RegressionMoments`.
+
+    Args:
+        release: The release.
+        source: What was asked.
+        arms_differ: The prior variance of half the difference between the arms' slopes, as a share of that of their
+            mean.
+    """
     query: RegressionMoments = release.query  # type: ignore[assignment]
     equations = _equations(release, source)
     size, half = len(equations.shift), (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
@@ -272,7 +308,7 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
     unknowns[used], covariance[part], gain[part] = solve_noise_aware(
         equations.design[part],
         equations.right[used],
-        equations.prior(explained_share(source.schema))[part],
+        equations.prior(explained_share(source.schema), arms_differ)[part],
         error,
         damping,
     )
@@ -330,9 +366,13 @@ def _equations(release: Release, source: Source) -> _Equations:
     scaled = scaled_among(query.covariates, source.schema)
     found, noise_of = with_known_variance(np.diag(sums[0])[1:] / n, np.diag(sum_noise[0])[1:] / n**2, scaled)
     sums[0][places, places], sum_noise[0][places, places] = n * found, n**2 * noise_of
-    hidden = np.sqrt(noise_of)
-    spreads = np.maximum(found, hidden)
-    resolution = found / hidden
+    # A variance is a mean square less the square of a mean, which has noise of its own, and divides by a noisy count.
+    centres = shift[1:, 0] ** 2
+    of_means = 4 * centres * (sum_noise[0][0, 1:] + centres * sum_noise[0][0, 0]) / n**2
+    hidden = np.sqrt(noise_of + of_means)
+    surely = found - np.where(unscaled_among(query.covariates, source.schema), _SURE_SDS, 0.0) * hidden
+    resolution = surely / hidden
+    spreads = np.maximum(surely, hidden)
     ratio = sums[1][0, 0] / n
     inner = (slice(1, None), slice(1, None))
     expected = (SPREADS_DIFFER * n) ** 2 * np.outer(spreads, spreads)

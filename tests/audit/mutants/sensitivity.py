@@ -25,6 +25,7 @@ from dpcausal.queries import (
     ClusterMoments,
     CovariateMoments,
     CovariateSums,
+    CovariateTotals,
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
@@ -37,6 +38,7 @@ from dpcausal.queries import (
     RegressionMoments,
     Sensitivity,
     StratumMatches,
+    VaryingEffectMoments,
     WeightedCounts,
     profiles,
     summing,
@@ -437,6 +439,25 @@ def overlapping_counts(patch: pytest.MonkeyPatch) -> None:
         return Answer(dict(zip(MissingOutcomes.counts, map(int, sums.ravel()), strict=True)))
 
     answer_by(patch, MissingOutcomes, answer)
+
+
+@mutant("covariates of all units charged as if outcomes alone could change", sensitivity_of(CovariateTotals))
+def totals_for_outcomes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = CovariateTotals.sensitivity
+    patch.setattr(
+        CovariateTotals, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
+    )
+
+
+@mutant("sums for effects that vary, charged like those for one effect", sensitivity_of(VaryingEffectMoments))
+def varying_for_one(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = VaryingEffectMoments.sensitivity
+
+    def smaller(query: VaryingEffectMoments, schema: Schema, protects: Any, norm: Any) -> Sensitivity:
+        usual = RegressionMoments(query.covariates).sensitivity(schema, protects, norm)
+        return replace(sensitivity(query, schema, protects, norm), bound=usual.bound)
+
+    patch.setattr(VaryingEffectMoments, "sensitivity", smaller)
 
 
 @mutant("clusters charged for outcomes where everything can change", sensitivity_of(ClusterMoments))
