@@ -161,8 +161,12 @@ class CustomSums(SummingQuery):
         for column in numbers[:1]:
             x, middle = quoted(column.name), column.low + (column.high - column.low) / 2
             products = {"x": f"centred({x})", "xx": f"deficit({x})", "xy": f"centred({x}) * centred({outcome})"}
-            above = f"where({x} >= {middle!r}, clip(2 * centred({outcome}) - 0.5 * centred({outcome}), 0, 1e80))"
+            above, clipped = (
+                f"where({x} >= {middle!r}, 1 - 2 * centred({arm}))",
+                f"clip(2 * centred({outcome}), 0, 1e80)",
+            )
             made += [cls({**total, **products}), cls({**total, "above": above}, [schema.treatment.name])]
+            made += [cls({"clipped": clipped}, [schema.treatment.name])]
         return tuple(made)
 
 
