@@ -13,7 +13,6 @@ from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
     ArmTotals,
-    AugmentedScores,
     BlockEffects,
     CellMoments,
     Cells,
@@ -133,10 +132,6 @@ _SIDES: tuple[tuple[Protects, Norm], ...] = (
 
 _WARDS, _AGES, _SMOKERS = Cut("ward"), Cut("age", [42, 66]), Cut("smoker")
 _AGE, _EXTREME, _OTHER = ["age"], [0.0, 20.0], [5.0, -20.0]
-_MODELS = {
-    0.5: (_EXTREME, [2.0**20, -(2.0**20)], [-(2.0**20), 2.0**20]),
-    5.0: ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5]),
-}
 
 CASES: dict[str, list[Case]] = {
     "arm_totals": [Case(ArmTotals())],
@@ -180,11 +175,6 @@ CASES: dict[str, list[Case]] = {
     "cutoff_moments": [
         Case(CutoffMoments("age", 54, 18, treated_below=False), only=_SIDES),
         Case(CutoffMoments("age", 54, 72, treated_below=True), only=_SIDES),
-    ],
-    "augmented_scores": [
-        Case(AugmentedScores(_AGE, *models, estimand, 0.1, limit))
-        for estimand in ("ATE", "ATT", "ATO")
-        for limit, models in _MODELS.items()
     ],
     "block_effects": [Case(BlockEffects("linear", _AGE, [[18.0], [54.0]], 128, 0.1), [2])],
     "weighted_arms": [
@@ -231,7 +221,6 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "subgroup_moments": ("size", "total", "deficit"),
     "cluster_moments": ("size", "total", "deficit"),
     "weighted_counts": ("count", "beyond", "squares"),
-    "augmented_scores": ("score", "target_sum", "deficit", "product", "target_square_sum", "clipped"),
     "weighted_arms": (
         "weighted_difference",
         "weighted_sum",

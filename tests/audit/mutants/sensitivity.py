@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -339,12 +338,6 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetricMoments, "sensitivity", lighter)
 
 
-@mutant("every metric given the whole budget", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
-def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
-    shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
-    patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
-
-
 @mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
 def heavy_cohorts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(look_moments, "weights", lambda looks, _: (FINE,) * looks)
@@ -361,7 +354,7 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("outcomes from a centre, as far as they reach", sensitivity_of(dpc.queries.WeightedArms, centre=-1.0))
 def far_outcomes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(weighted_arms, "centred", lambda outcomes, centre: outcomes - centre)
+    patch.setattr(weighted_arms, "centred", lambda outcomes, query: outcomes - query.centre_ticks)
 
 
 @mutant("covariate moments with half their bound", sensitivity_of(CovariateMoments, covariates=("age",)))
