@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, RegressionMoments
-from dpcausal.queries.query import root_above
 from dpcausal.queries.regression_moments import FINE, WEIGHTS
 from dpcausal.schema import PROTECTS, Protects
+from dpcausal.sums.roots import root_above
 from dpcausal.vault.answers.regression_moments import products
 from dpcausal.vault.engines import ExactInts, exact_ints
 from dpcausal.vault.numerics.features import Features

@@ -50,7 +50,7 @@ from dpcausal.queries.scores import EXPONENTS
 from dpcausal.release import PublicValue
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
-from dpcausal.sums.cases import Domain
+from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.vault import adding, coercion, ticks
 from dpcausal.vault.answers import (
@@ -72,7 +72,7 @@ from tests.audit.mutants.mutant import add_up_others, answer_by, attack_on, muta
 
 def _times(factor: int, names: Sequence[str], sums: Sums) -> Sums:
     """Return a description in which some numbers are so many times as large."""
-    return replace(sums, numbers=sums.numbers | {name: factor * sums.numbers[name] for name in names})
+    return replace(sums, numbers={**sums.numbers, **{name: factor * sums.numbers[name] for name in names}})
 
 
 def _running_totals(context: AnswerContext[Any]) -> Answer:
@@ -506,10 +506,8 @@ def counted_twice(patch: pytest.MonkeyPatch) -> None:
     "a unit that loses its outcome, where arms are public, moves more than is paid for", sensitivity_of(CellMoments)
 )
 def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
-    domain = summing.domain_of
-
     def staying(schema: Schema, protects: Any) -> Domain:
-        whole = domain(schema, protects)
+        whole = domain_of(schema, protects)
         if schema.protects == "record":
             return whole
         return replace(whole, changes=whole.changes - {"treatment", "arm"}, leaves=False)
