@@ -140,7 +140,8 @@ class RegressionAdjustment(BaseEstimator):
                 noise_covariance=posterior.mean_covariance,
             ),
         )
-        allowance = left_by_scores(scaled, design_names(self.covariates, source.schema), posterior.adjustments(fit))
+        features = design_names(self.covariates, source.schema)
+        allowance = left_by_scores(scaled, features, posterior.adjustments(fit), posterior.resolution)
         return warned(effect.with_bias(allowance), source.schema, signs)
 
 
