@@ -8,7 +8,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,7 @@ from benchmarks.secure_sums import HARDLY_ANY_NOISE, NUMBER, OUTCOME, STRATUM, S
 from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.experiment import Experiment, Metric
-from dpcausal.queries import GRID
 from dpcausal.source import Source
-from dpcausal.vault.answers.arm_moments import deficit_of
-from dpcausal.vault.engines import ExactInts
 
 EPSILON, DELTA, UNITS, SITES = 1.0, 1e-6, 24_000, 12
 SHARES = ShareSums(SITES)
@@ -32,21 +29,6 @@ SLOPE = 0.2
 
 Found = tuple[Array, Array, Array]
 """Estimates, and the bounds of their 95 % intervals."""
-
-
-class MetricEngine(ArrayEngine):
-    """An engine over arrays that also adds up the covariate in every arm, as metrics need it."""
-
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
-        """See `Engine.aggregate`."""
-        if "arm" not in cells:
-            return super().aggregate(cells, sums, whole=whole)
-        both = {"outcome": self._ticks, "covariate_0": self._columns["covariate_0"]}
-        values = {"1": np.ones_like(self._ticks), **both}
-        values |= {deficit_of(name): (GRID**2 - each**2) >> (GRID.bit_length() - 1) for name, each in both.items()}
-        arm, arms = self._columns["treatment"], cells["arm"]
-        found = [np.bincount(arm, weights=values[each], minlength=arms).astype(np.int64) for each in sums]
-        return np.array(found, dtype=object).T
 
 
 def sources(columns: Columns, schema: dpc.Schema) -> tuple[SecureSites, Unmetered]:
@@ -58,7 +40,7 @@ def sources(columns: Columns, schema: dpc.Schema) -> tuple[SecureSites, Unmetere
 
 def _engine(columns: Columns, schema: dpc.Schema) -> ArrayEngine:
     covariate = ticks(columns["x"].astype(float), X) if schema is NUMBER else columns["x"]
-    return MetricEngine(columns["y"], {"treatment": columns["arm"], "covariate_0": covariate}, OUTCOME)
+    return ArrayEngine(columns["y"], {"treatment": columns["arm"], "covariate_0": covariate}, OUTCOME)
 
 
 def drawn(run: int) -> Columns:

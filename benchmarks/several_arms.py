@@ -404,8 +404,7 @@ def _draws(family: Family, count: int, draws: int) -> NDArray[np.float64]:
 
 
 def _alone(contrasts: JointEstimate, place: int) -> tuple[float, float]:
-    line = np.eye(len(contrasts.names))[place]
-    return contrasts.mapped([contrasts.names[place]], [contrasts.values[place]], [line.tolist()]).intervals(0.95)[0]
+    return contrasts.mapped([contrasts.names[place]], lambda every: every[place : place + 1]).intervals(0.95)[0]
 
 
 def simulate(design: Design, n: int, seed: tuple[int, int]) -> dict[str, Any]:

@@ -14,7 +14,17 @@ NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "page", "other_names", "validation"),
     "secure_settings",
     *("cells", "scale", "real", "columns", "treatment", "data_handling", "schema_draft", "schema_checks", "schema"),
-    *("expectations", "interval", "joint_estimate", "guarantee", "price", "sums", "queries", "calibration"),
+    *(
+        "expectations",
+        "derivatives",
+        "interval",
+        "joint_estimate",
+        "guarantee",
+        "price",
+        "sums",
+        "queries",
+        "calibration",
+    ),
     *("release", "source"),
     *("arm_curves", "effect_measures", "site_share", "effect", "curve", "propensity_score"),
 )
@@ -183,7 +193,9 @@ LONGEST = 400
 
 QUERIES, ANSWERS = f"src/{PACKAGE}/queries", f"src/{PACKAGE}/vault/answers"
 PARTS = (f"{ANSWERS}/{{}}.py", "docs/proofs/{}.md", "tests/privacy/test_{}.py")
-"""Where each query has its answer, its proof and its tests, all under the stem of its own module."""
+"""Where each query has its answer, its proof and its tests, all under the stem of its own module. A query that is
+described as sums (`SummingQuery`) needs none: `vault/adding.py`, `docs/proofs/sums.md` and `tests/privacy/test_sums.py`
+are those of all of them."""
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -245,21 +257,30 @@ def upward_imports(root: Path) -> Iterator[str]:
 
 def incomplete_queries(tree: Path) -> Iterator[str]:
     """Yield every part that a query in the repository at `tree` lacks, and every answer without a query."""
-    stems = [path.stem for path in sorted((tree / QUERIES).glob("*.py")) if _has_query(path)]
-    for stem in stems:
+    bases = {path.stem: _bases(path) for path in sorted((tree / QUERIES).glob("*.py"))}
+    for stem in (stem for stem, each in bases.items() if not all("SummingQuery" in names for names in each)):
         for part in (part.format(stem) for part in PARTS):
             if not (tree / part).is_file():
                 yield f"{QUERIES}/{stem}.py: has no {part}"
     for path in sorted((tree / ANSWERS).glob("*.py")):
-        if path.stem not in ("__init__", *stems):
+        if path.stem != "__init__" and not bases.get(path.stem):
             yield f"{ANSWERS}/{path.name}: has no query in {QUERIES}/{path.name}"
 
 
-def _has_query(path: Path) -> bool:
-    """Return whether a module defines a query: a class with a `name` of its own."""
+def _bases(path: Path) -> list[set[str]]:
+    """Return what each query of a module is derived from. A query is a class with a `name` of its own."""
     classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
-    named = [node for each in classes for node in each.body if isinstance(node, ast.AnnAssign) and node.value]
-    return any(isinstance(node.target, ast.Name) and node.target.id == "name" for node in named)
+    direct = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
+
+    def every(name: str) -> set[str]:
+        return {name}.union(*(every(base) for base in direct.get(name, ())))
+
+    return [every(node.name) for node in classes if _is_named(node)]
+
+
+def _is_named(node: ast.ClassDef) -> bool:
+    named = (each.target for each in node.body if isinstance(each, ast.AnnAssign) and each.value)
+    return any(isinstance(target, ast.Name) and target.id == "name" for target in named)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from dpcausal.queries import QUERIES, Query
+from dpcausal.queries.summing import SummingQuery
 
 FOLDER = Path(__file__).parents[1] / "docs" / "proofs"
 INDEX = FOLDER / "index.md"
@@ -23,11 +24,21 @@ MEMBERS = "        - QUERIES\n"
 
 
 def proofs() -> dict[str, list[type[Query]]]:
-    """Return the queries of each proof, by the stem of their module, answer, page and tests."""
+    """Return the queries of each proof of its own, by the stem of their module, answer, page and tests."""
+    return {stem: queries for stem, queries in modules().items() if page(stem, queries) == stem}
+
+
+def modules() -> dict[str, list[type[Query]]]:
+    """Return the queries of each module, by its stem."""
     found: dict[str, list[type[Query]]] = {}
     for query in QUERIES.values():
         found.setdefault(query.__module__.rpartition(".")[2], []).append(query)
     return found
+
+
+def page(stem: str, queries: list[type[Query]]) -> str:
+    """Return the stem of the page with the proof of a module's queries; one proof is of all that are sums."""
+    return "sums" if all(issubclass(query, SummingQuery) for query in queries) else stem
 
 
 def title(stem: str) -> str:
@@ -38,10 +49,11 @@ def title(stem: str) -> str:
 def table() -> str:
     """Return the index of all proofs of queries."""
     lines = []
-    for stem, queries in proofs().items():
+    for stem, queries in modules().items():
         names = ", ".join(f"`{query.name}`" for query in queries)
         answers = str(sys.modules[queries[0].__module__].__doc__).partition("\n")[0].rstrip(".")
-        lines.append(f"| {names} | [{title(stem)}]({stem}.md) | {answers} |\n")
+        proof = page(stem, queries)
+        lines.append(f"| {names} | [{title(proof)}]({proof}.md) | {answers} |\n")
     return HEAD + "".join(lines)
 
 

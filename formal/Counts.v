@@ -1,7 +1,6 @@
 (** * Counts: each unit adds to one count, or to none
 
-    [docs/proofs/outcomes_below.md], [outcome_counts.md], [arm_counts.md], [event_counts.md] and
-    [covariate_counts.md]. *)
+    [docs/proofs/sums.md] proves the same for all sums. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame Moments.

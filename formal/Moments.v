@@ -1,7 +1,6 @@
 (** * Totals, deficits and sizes in arms and cells
 
-    [docs/proofs/arm_moments.md], [change_moments.md], [received_moments.md], [cell_moments.md],
-    [subgroup_moments.md] and [block_effects.md]. *)
+    [docs/proofs/sums.md] proves the same for all sums; also for [docs/proofs/block_effects.md]. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame.
@@ -263,11 +262,15 @@ Qed.
 Definition subgroup_moments_sensitivity (moves : bool) (cells : nat) (n : norm) : sensitivity (nat * part) :=
   Sensitivity n (by_cell (subgroup_parts n) cells) ((if moves then match n with l1 => 3 | l2 => 2 end else 2) + / Zq G + / Zq G)%Q.
 
+Theorem subgroup_moments moves cells n :
+  bounded (may moves) (answer cell_part) (subgroup_moments_sensitivity moves cells n).
+Proof.
+  apply bounded_by_units. intros u v (Hu & Hv & S). unfold subgroup_moments_sensitivity.
+  destruct moves; cell_cases (subgroup_parts n) u v S n; lra.
+Qed.
+
 Definition cluster_moments_sensitivity := subgroup_moments_sensitivity.
 
 Theorem cluster_moments moves cells n :
   bounded (may moves) (answer cell_part) (cluster_moments_sensitivity moves cells n).
-Proof.
-  apply bounded_by_units. intros u v (Hu & Hv & S). unfold cluster_moments_sensitivity, subgroup_moments_sensitivity.
-  destruct moves; cell_cases (subgroup_parts n) u v S n; lra.
-Qed.
+Proof. apply subgroup_moments. Qed.

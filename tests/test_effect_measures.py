@@ -134,5 +134,5 @@ def test_joint_noise_is_shared() -> None:
     shared = JointEstimate(("a", "b"), (0.0, 0.0), ((0.0, 0.0), (0.0, 0.0)), noise)
     assert shared.standard_error((-1, 1)) == 0
     assert shared.simultaneous(0.95) == pytest.approx(math.log(20) / 2**0.5, rel=0.05)
-    ends = shared.mapped(["sum"], [0.0], [[1.0, 1.0]])
+    ends = shared.mapped(["sum"], lambda both: [both[0] + both[1]])
     assert ends.covariance[0, 0] == pytest.approx(8.0)

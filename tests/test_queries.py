@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from dpcausal import queries
 from dpcausal.errors import QueryError
 from dpcausal.queries import QUERIES, Query
 from dpcausal.testing import standard_schema
+
+if TYPE_CHECKING:
+    from dpcausal.columns import Column
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -124,6 +128,18 @@ def test_hostile_number_is_refused(hostile: object) -> None:
     for document in coefficients if hostile != -1 else []:
         with pytest.raises(QueryError):
             queries.from_dict(document)
+
+
+@pytest.mark.parametrize("kind", [queries.CovariateMoments, queries.CovariateSums, queries.RegressionMoments])
+def test_covariates_with_too_many_features_or_one_name_for_two_are_refused(
+    kind: type[queries.CovariateMoments | queries.CovariateSums | queries.RegressionMoments],
+) -> None:
+    many, ward = dpc.Category("many", list(range(300))), dpc.Category("ward", ["a", "b", "c"])
+    cases: dict[str, list[Column]] = {"at most 200": [many], "name of its own": [ward, dpc.Real("ward=b", 0, 1)]}
+    for wrong, covariates in cases.items():
+        schema = replace(SCHEMA, covariates=covariates, entry=None)
+        with pytest.raises(QueryError, match=wrong):
+            kind([each.name for each in covariates]).sensitivity(schema, "record", "l1")
 
 
 def test_unlisted_estimand_is_refused() -> None:

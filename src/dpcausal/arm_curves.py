@@ -69,12 +69,9 @@ class ArmCurves:
             0.2
         """
         points = len(self.grid)
-        last = points * (len(self.arms) - 1)
-        gradients = np.zeros((points, len(self.estimates.values)))
-        gradients[range(points), range(points)] = -1.0
-        gradients[range(points), range(last, last + points)] += 1.0
-        values = self.values(self.arms[-1]) - self.values(self.arms[0])
-        return self.estimates.mapped([f"{point:.12g}" for point in self.grid], values.tolist(), gradients.tolist())
+        return self.estimates.mapped(
+            [f"{point:.12g}" for point in self.grid], lambda every: every[-points:] - every[:points]
+        )
 
     def _of(self, values: Array, arm: str) -> Array:
         place = self.arms.index(arm)
@@ -94,5 +91,4 @@ class ArmCurves:
 
 
 def _single(estimates: JointEstimate, place: int) -> JointEstimate:
-    gradient = [float(at == place) for at in range(len(estimates.names))]
-    return estimates.mapped([estimates.names[place]], [estimates.values[place]], [gradient])
+    return estimates.mapped([estimates.names[place]], lambda every: every[place : place + 1])

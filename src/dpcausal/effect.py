@@ -11,13 +11,13 @@ from dpcausal.effect_measures import (
     Alternative,
     Measure,
     Test,
+    missing_lines,
     number_needed_to_treat,
     odds_ratio,
     p_value,
     ratio_interval,
     ratio_of_means,
     ratio_p_value,
-    share_lines,
     shifted,
     student_p_value,
 )
@@ -65,6 +65,7 @@ class Effect(OtherNames):
             the risks. None where the estimator does not give them.
         arm_sizes: The number of units in each arm, with the noise in it where it is private.
         missing_outcomes: The share of outcomes that are missing in each arm, with its errors; None where it is unknown.
+        includes_missing: Whether the effect is that in all units, with an outcome or without, not in those with one.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
         quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
@@ -109,6 +110,7 @@ class Effect(OtherNames):
     arm_means: JointEstimate | None = None
     arm_sizes: JointEstimate | None = None
     missing_outcomes: JointEstimate | None = None
+    includes_missing: bool = False
     contrasts: JointEstimate | None = None
     curves: tuple[ArmCurves, ...] = ()
     quantity: str = ""
@@ -264,8 +266,7 @@ class Effect(OtherNames):
                 "Stratification, for a few strata, ArmContrasts(by=…).",
             )
         places = [self.arm_means.names.index(arm) for arm in self.arms]
-        gradients = [[float(at == place) for at in range(len(self.arm_means.names))] for place in places]
-        means = self.arm_means.mapped(self.arms, [self.arm_means.values[place] for place in places], gradients)
+        means = self.arm_means.mapped(self.arms, lambda every: every[places])
         if not self.between_sd:
             return means
         control, (both, treated) = means.sampling  # sites differ in their effects, so in the treated arm
@@ -318,8 +319,8 @@ class Effect(OtherNames):
         table += table_rows("arm", self._arm_lines())
         table += table_rows("contrast", self._contrast_lines())
         table += units_of(self.n, self.receipts, self.outside, noisy=self.compared_sd > 0)
-        table += table_rows("missing", share_lines(self.missing_outcomes) if not self.rehearsed else ())
-        table += [("method", self.method), ("privacy", str(self.guarantee))]
+        missing = () if self.rehearsed else missing_lines(self.missing_outcomes, self.includes_missing)
+        table += [*table_rows("missing", missing), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
         table += table_rows("assumes", self.assumptions)
         table += table_rows("note", self.notes)

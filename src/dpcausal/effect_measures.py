@@ -268,3 +268,9 @@ def share_lines(shares: JointEstimate | None) -> tuple[str, ...]:
         noise = half_width(0.0, shares.noise_along([float(at == place) for at in range(len(shares.names))]), 0.95)
         lines.append(f"{name}: about {100 * min(max(share, 0.0), 1.0):.0f} % of outcomes (noise ± {100 * noise:.1f} %)")
     return tuple(lines)
+
+
+def missing_lines(shares: JointEstimate | None, included: bool) -> tuple[str, ...]:
+    """Return shares of missing outcomes in words, and whether the effect is about units without an outcome too."""
+    whose = "all units, with an outcome or without" if included else "units with an outcome"
+    return () if shares is None else (*share_lines(shares), f"the effect is that in {whose}")

@@ -4,13 +4,14 @@ Everything here is post-processing of released numbers, so it costs no privacy.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from dpcausal.arrays import Array
+from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import QueryError
 from dpcausal.interval import Family, NoiseTerm, beyond, check_level, few_terms, half_width, simulated, simulated_sums
 from dpcausal.text import format_number
@@ -114,19 +115,25 @@ class JointEstimate:
             total = total + (2.0 if each.family == "laplace" else 1.0) * np.outer(scales, scales)
         return total
 
-    def mapped(self, names: Sequence[str], values: Sequence[float], gradients: Sequence[Sequence[float]]) -> Self:
-        """Return functions of these estimates, to first order.
+    def mapped(self, names: Sequence[str], formula: Callable[[Numbers], Numbers]) -> Self:
+        """Return functions of these estimates, with their errors to first order.
 
         Args:
             names: What each is.
-            values: Their values.
-            gradients: For each function, its derivative by each of these estimates.
+            formula: It takes the values of these estimates, and returns those of the functions; see `derivatives`.
+
+        Example:
+            >>> apart = JointEstimate(("a", "b"), (2.0, 5.0), ((1.0, 0.0), (0.0, 1.0)), ())
+            >>> ratio = apart.mapped(["b / a"], lambda each: [each[1] / each[0]])
+            >>> ratio.values[0], round(ratio.sampling_sd([1.0]), 3)
+            (2.5, 1.346)
         """
-        matrix = np.array(gradients, dtype=float).reshape(len(names), len(self.names))
+        values = np.array(self.values)
+        matrix = slopes(formula, values)
         sampling = matrix @ np.array(self.sampling) @ matrix.T
         return type(self)(
             tuple(names),
-            tuple(map(float, values)),
+            tuple(map(float, formula(values))),
             tuple(tuple(map(float, line)) for line in sampling),
             tuple(
                 JointNoise(each.family, tuple(map(float, matrix @ np.array(each.scales))), each.parts)

@@ -2,22 +2,34 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from dpcausal import queries
+from dpcausal.arrays import Array
 from dpcausal.calibration import Noise, calibrate
+from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.hash_chain import digest_of
 from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointNoise
+from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import CovariateCounts, Query
 from dpcausal.schema import Schema
 
 Asked = tuple[Query, Guarantee]
 """A query, and what is promised about its answer."""
+
+ValueOf = Callable[[str], Numbers]
+"""What returns the released number of a name: itself, or where a formula is differentiated, a complex one."""
+
+Formula = Callable[[ValueOf], Numbers]
+"""From released numbers to estimates; see `derivatives`."""
 
 
 @dataclass(frozen=True)
@@ -270,10 +282,29 @@ class Release:
         """Return the noise in a multiple of the number of this name."""
         return NoiseTerm(self.family, self.scale(name) * times, self.parts)
 
-    def joint_noise(self, name: str, slopes: Sequence[float]) -> JointNoise:
-        """Return how the noise in the number of this name moves several estimates, given their derivatives by it."""
-        scale = self.scale(name)
-        return JointNoise(self.family, tuple(slope * scale for slope in slopes), self.parts)
+    def joint_noise(self, names: Sequence[str], slopes: Array) -> tuple[JointNoise, ...]:
+        """Return the noise of several estimates, given their derivatives by the numbers of these names."""
+        scales = slopes * [self.scale(name) for name in names]  # noise that moves all estimates alike is one part
+        return tuple(
+            JointNoise(self.family, tuple(scale * math.sqrt(count) for scale in each), self.parts * count)
+            for each, count in Counter(map(tuple, scales.T.tolist())).items()
+            if any(each)
+        )
+
+    def estimates(self, names: Sequence[str], formula: Formula, sampling: ArrayLike = 0.0) -> JointEstimate:
+        """Return functions of the released numbers, with all noise in them to first order.
+
+        Args:
+            names: What each is.
+            formula: It takes what returns the number of a name, as `value` does, and returns the estimates.
+            sampling: The covariance of their sampling errors.
+        """
+        read: dict[str, float] = {}
+        values = formula(lambda name: read.setdefault(name, self.value(name)))
+        moved = slopes(lambda at: formula(dict(zip(read, at, strict=True)).__getitem__), list(read.values()))
+        noise = self.joint_noise(tuple(read), moved)
+        lines = tuple(map(tuple, np.broadcast_to(sampling, (len(names), len(names))).tolist()))
+        return JointEstimate(tuple(names), tuple(map(float, values)), lines, noise)
 
     def part(self, query: Query, names: Sequence[str], own_names: Sequence[str]) -> Self:
         """Return the numbers of this release that answer another query, as that query's release.

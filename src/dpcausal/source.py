@@ -4,10 +4,11 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, Self, runtime_checkable
 
+from dpcausal.derivatives import within
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 
@@ -299,13 +300,20 @@ class RecordingSource(WrappedSource):
         return self.releases[-1]
 
 
-def units_compared(source: Source, release: Release) -> float:
-    """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise."""
+def units_compared(source: Source, release: Release, value: ValueOf | None = None) -> float:
+    """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise.
+
+    Args:
+        source: What was asked.
+        release: What was released.
+        value: In a formula, what returns the number of a name in place of the release.
+    """
     if source.arm_sizes is not None:
         return max(float(sum(source.arm_sizes)), 2.0)
     if "compared" not in release.names:  # no unit can be outside for its query, whatever others require
         return float(source.n)
-    return min(max(release.value("compared"), 2.0), float(source.n))
+    units: float = within((value or release.value)("compared"), 2.0, float(source.n))
+    return units
 
 
 def guarantee_for(source: Source, epsilon: float, delta: float) -> Guarantee:

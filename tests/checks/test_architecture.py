@@ -85,6 +85,12 @@ def test_helpers_of_queries_need_no_parts(tmp_path: Path) -> None:
     assert list(incomplete_queries(tmp_path)) == []
 
 
+def test_queries_that_are_described_as_sums_need_no_parts(tmp_path: Path) -> None:
+    query = tree_with(tmp_path, f"{QUERIES}/new.py") / QUERIES / "new.py"
+    query.write_text(QUERY.replace("(Query)", "(SummingQuery)"), encoding="utf-8")
+    assert list(incomplete_queries(tmp_path)) == []
+
+
 def test_tree_keeps_the_rules() -> None:
     root = Path(__file__).parents[2]
     assert list(violations(root / "src" / "dpcausal")) == []

@@ -7,6 +7,7 @@ import yaml
 
 from checks import mkdocs_hooks, proofs
 from dpcausal.queries import QUERIES
+from dpcausal.queries.summing import SummingQuery
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,5 +45,9 @@ def _scalars(node: yaml.Node) -> list[yaml.ScalarNode]:
 
 def test_page_on_the_comparison_bounds_every_proved_query() -> None:
     page = (ROOT / "docs" / "proofs" / "comparison.md").read_text(encoding="utf-8")
-    proved = [name for name, query in QUERIES.items() if query.proof_status == "proved"]
-    assert [name for name in proved if f"`{name}`" not in page] == []
+    by_hand = [
+        name
+        for name, query in QUERIES.items()
+        if query.proof_status == "proved" and not issubclass(query, SummingQuery)
+    ]
+    assert [name for name in by_hand if f"`{name}`" not in page] == []

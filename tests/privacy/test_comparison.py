@@ -1,7 +1,8 @@
 """A unit may leave the comparison or join it: no answer moves beyond its bound, and nothing else tells of it."""
 
+import itertools
 from collections.abc import Callable
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from dpcausal.queries import (
     BlockEffects,
     CellMoments,
     ChangeMoments,
-    Coordinate,
     Cut,
     CutoffMoments,
     EventCounts,
@@ -36,8 +36,10 @@ from dpcausal.queries import (
     Sensitivity,
     StratumContrasts,
     WeightedCounts,
+    summing,
 )
 from dpcausal.schema import PROTECTS, Protects, Schema
+from dpcausal.sums.cases import domain_of
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
@@ -88,10 +90,15 @@ def test_bounds_hold_for_a_unit_that_leaves(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["arm_moments, record, Laplace", "arm_totals, record, Gaussian"])
 def test_undercharged_number_of_units_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unpaid(_: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
-        return (Coordinate("compared", 1.0, weight / 10),)
+    query = type(LEAVING[name][0].query)
+    sensitivity = query.sensitivity
 
-    monkeypatch.setattr("dpcausal.queries.arm_moments.compared", unpaid)
+    def unpaid(*asked: Any) -> Sensitivity:
+        honest = sensitivity(*asked)
+        lighter = [replace(at, weight=at.weight / 10) if at.name == "compared" else at for at in honest.coordinates]  # type: ignore[operator]
+        return replace(honest, coordinates=tuple(lighter))
+
+    monkeypatch.setattr(query, "sensitivity", unpaid)
     assert max(largest_loss(Claim(each.query, each.schema, each.guarantee)) for each in LEAVING[name]) > 1
 
 
@@ -147,7 +154,10 @@ def test_bounds_that_forget_the_unit_that_loses_its_outcome_are_caught(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Schema, "bounded_as", lambda _, protects: protects)
+    monkeypatch.setattr(summing, "domain_of", lambda *asked: replace(domain_of(*asked), leaves=False))
+    summing._sensitivity.cache_clear()
     assert losing(query) > 1
+    summing._sensitivity.cache_clear()
 
 
 REQUIRING = [
@@ -362,3 +372,29 @@ def test_heparin_arms_of_the_international_stroke_trial() -> None:
         assert abs(effect.estimate - 0.0118) < 12 * effect.privacy_sd < 0.02
         low, high = effect.interval(0.95)
         assert 0.02 < high - low < 0.04
+
+
+def test_secret_assignment_costs_nothing_and_does_not_protect_the_arm() -> None:
+    """Algorithm 4 of the multi-site paper, exactly: four units, two treated, totals with discrete Laplace noise."""
+    epsilon, span = 0.5, np.arange(-40, 41)
+
+    def law(outcomes: list[tuple[int, int]], unit: int | None = None, arm: int = 1) -> Array:
+        """Return the law of both noisy totals, over all assignments, or those that put a unit into an arm."""
+        drawn = [each for each in itertools.combinations(range(4), 2) if unit is None or (unit in each) == bool(arm)]
+        found = np.zeros((len(span), len(span)))
+        for treated in drawn:
+            totals = [sum(outcomes[i][a] for i in range(4) if (i in treated) == bool(a)) for a in (1, 0)]
+            one, other = (np.exp(-epsilon * np.abs(span - total)) for total in totals)
+            found += np.outer(one, other) / len(drawn)
+        return found
+
+    units = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    losses = [
+        np.abs(np.log(law([first, second, (0, 0), one]) / law([first, second, (0, 0), other]))).max()
+        for first, second in itertools.product(units, repeat=2)
+        for one, other in itertools.permutations(units, 2)
+    ]
+    assert 0.9 * epsilon < max(losses) <= epsilon + 1e-12
+    alone = [(0, 0), (0, 0), (0, 0), (1, 1)]
+    loss = np.abs(np.log(law(alone, 3, 1) / law(alone, 3, 0))).max()
+    assert loss == pytest.approx(2 * epsilon)  # mutant: what the claim does not say

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcausal as dpc
-from dpcausal.vault.answers.arm_moments import DEFICIT
+from dpcausal.queries.coerced import OUTCOME
+from dpcausal.sums.numbers import deficit
+from dpcausal.sums.printing import sql
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
 
@@ -43,7 +45,9 @@ def hostile() -> pa.Table:
 
 def sums(table: object, threads: int) -> list[list[int]]:
     engine = open_table(table, SCHEMA, dpc.Resources(threads=threads))
-    totals: list[list[int]] = engine.aggregate({"treatment": 2}, [*column_names(SCHEMA), DEFICIT, "1"]).tolist()
+    totals: list[list[int]] = engine.aggregate(
+        {"treatment": 2}, [*column_names(SCHEMA), sql(deficit(OUTCOME)), "1"]
+    ).tolist()
     return totals
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import SchemaError
+from dpcausal.queries import ArmOutcomeCounts, EventCounts, OutcomeCounts
 from dpcausal.schema import PROTECTS, Protects
 
 
@@ -106,3 +107,44 @@ def test_poor_overlap_is_expected_to_cost_weights_most() -> None:
 def test_expectations_that_contradict_each_other_are_refused(schema: dpc.Schema, wrong: dict[str, float]) -> None:
     with pytest.raises(SchemaError):
         dpc.Rehearsal(schema, n=100, **wrong)  # type: ignore[arg-type]
+
+
+def test_expected_counts_are_skewed_where_one_bound_is_near() -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, 200_000, missing=100000))
+    query = OutcomeCounts([2_000, 5_000, 40_000])
+    table = dpc.Rehearsal(schema, n=10_000, outcome_mean=5_000, outcome_sd=6_500)
+    found = list(table.release(query, dpc.Guarantee(epsilon=1)).values)
+    random = np.random.default_rng(1)
+    variance = np.log1p(1.69)
+    drawn = np.exp(np.log(5_000) - variance / 2 + variance**0.5 * random.normal(size=200_000))
+    assert found == pytest.approx(np.histogram(drawn, [0, *query.edges, 1e9])[0] / 20, rel=0.12)
+    mirrored = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", -200_000, 0, missing=-100000))
+    table = dpc.Rehearsal(mirrored, n=10_000, outcome_mean=-5_000, outcome_sd=6_500)
+    other = table.release(OutcomeCounts([-edge for edge in query.edges[::-1]]), dpc.Guarantee(epsilon=1))
+    assert other.values[::-1] == pytest.approx(found, abs=1)
+
+
+def test_expected_counts_of_arms_follow_their_sizes() -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 10, missing=5))
+    table = dpc.Rehearsal(schema, n=1_000, treated_share=0.3)
+    found = np.array(table.release(ArmOutcomeCounts([2.5, 5.0, 7.5]), dpc.Guarantee(epsilon=1)).values).reshape(2, -1)
+    assert found.sum(axis=1) == pytest.approx([700, 300], abs=3)
+    assert found[1] / 3 == pytest.approx(found[0] / 7, abs=1)
+
+
+def test_expected_counts_of_events_have_the_expected_mean() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"),
+        outcome=dpc.Real("time", 0, 10, missing=5),
+        covariates=[dpc.Category("end", ["censored", "relapse", "death"], missing="censored")],
+    )
+    table = dpc.Rehearsal(schema, n=1_000, outcome_mean=6.0)
+    times = np.linspace(0.01, 10, 60)
+    release = table.release(EventCounts(times.tolist(), "end"), dpc.Guarantee(epsilon=1))
+    expected = dict(zip(release.names, release.values, strict=True))
+    assert sum(expected.values()) == pytest.approx(1_000, rel=0.02)
+    beyond = expected["beyond_0"] + expected["beyond_1"]
+    reach = 1_000 - np.cumsum([sum(v for k, v in expected.items() if f"_{at}_" in k[6:]) for at in range(60)])
+    assert reach[-1] == pytest.approx(beyond, rel=0.02)
+    area = np.sum((np.r_[1_000, reach[:-1]] + reach) / 2 * np.diff(np.r_[0, times]))
+    assert area / 1_000 == pytest.approx(6.0, rel=0.02)

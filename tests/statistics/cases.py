@@ -216,6 +216,14 @@ AVERAGES = (
         pairs=100,
     ),
     Case("regression adjustment", dpc.RegressionAdjustment(OF), references.regression_adjustment),
+    Case(
+        "regression adjustment, all units",
+        dpc.RegressionAdjustment(OF, include_missing=True),
+        references.over_all_units,
+        words="over all units, with an outcome or without",
+        table="missing",
+        may_leave=True,
+    ),
     Case("adjusted arm contrasts", dpc.ArmContrasts(covariates=OF), references.regression_adjustment, pairs=0),
     Case("inverse weighting, ATE", dpc.InverseWeighting(OF, "ATE"), references.weighting("ATE")),
     Case(

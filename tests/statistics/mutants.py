@@ -23,6 +23,7 @@ from dpcausal.arrays import Array
 from dpcausal.curve import matrix
 from dpcausal.effect import Effect
 from dpcausal.estimators.average import DoublyRobust, InverseWeighting, Stratification
+from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.interval import NoiseTerm, critical_values, half_width
 from dpcausal.pooling import pooled
 from dpcausal.release import Release
@@ -248,6 +249,12 @@ def _in_other_words(estimate: Callable[..., Effect]) -> Callable[..., Effect]:
     return lambda *given, **price: replace(estimate(*given, **price), estimand="average treatment effect")
 
 
+@inside("units without an outcome are left out of the average", "regression adjustment, all units")
+def without_missing(patch: pytest.MonkeyPatch) -> None:
+    over = NoiseAwareRegressions.over
+    patch.setattr(NoiseAwareRegressions, "over", lambda fit, _, noise: over(fit, fit.centres, noise))
+
+
 @inside("a Laplace term has the variance of its scale", "difference in means", "stratification", again=False)
 def half_variance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NoiseTerm, "variance", property(lambda term: term.scale**2))
@@ -259,10 +266,10 @@ def quarter_variance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Release, "variance", lambda release, name: variance(release, name) / 4)
 
 
-@inside("released noise terms have half their scale", "difference in means", "inverse weighting, ATE")
-def half_terms(patch: pytest.MonkeyPatch) -> None:
-    term = Release.noise_term
-    patch.setattr(Release, "noise_term", lambda release, name, times: term(release, name, times / 2))
+@inside("released noise has half its scale", "difference in means", "inverse weighting, ATE")
+def half_scales(patch: pytest.MonkeyPatch) -> None:
+    scale = Release.scale
+    patch.setattr(Release, "scale", lambda release, name: scale(release, name) / 2)
 
 
 @inside("intervals forget sampling error", "difference in means", again=False)

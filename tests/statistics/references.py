@@ -150,6 +150,23 @@ def regression_adjustment() -> Reference:
     return _one(float(effects.mean()), variance**0.5, means=(float(control.mean()), float(treated.mean())))
 
 
+def over_all_units() -> Reference:
+    """Return the mean difference over all units between predictions of regressions among those with an outcome."""
+    table = columns("missing")
+    t, y = table["t"], table["y"]
+    design = np.column_stack([np.ones(len(t)), table["a"], table["b"]])
+    means, effects, variance = [], np.zeros(len(t)), 0.0
+    for arm, sign in ((0, -1), (1, 1)):
+        own = (t == arm) & ~np.isnan(y)
+        slopes = np.linalg.lstsq(design[own], y[own])[0]
+        reach = np.linalg.solve(design[own].T @ design[own], design.mean(axis=0)) @ design[own].T
+        variance += float(reach**2 @ (y[own] - design[own] @ slopes) ** 2)
+        effects += sign * design @ slopes
+        means.append(float((design @ slopes).mean()))
+    variance += effects.var() / len(t)
+    return _one(float(effects.mean()), variance**0.5, means=(means[0], means[1]))
+
+
 def _balancing(estimand: Estimand) -> tuple[Array, Array]:
     """Return what a unit counts as in the target population, and its weight."""
     t, *_ = _read()

@@ -18,10 +18,11 @@ EDGES = [-0.5, 0.0, 0.5]
 TYPICAL = 1.645 / 2.6
 """The score of b is its value, so that closed forms hold; a has no scale, as the column of entry."""
 
-Kind = Literal["plain", "prognostic", "low", "events"]
+Kind = Literal["plain", "prognostic", "low", "events", "missing"]
 """In a prognostic table covariates explain most of the outcome, so that noise in a model of them costs most. In a low
 one outcomes are near their lower bound, so that noise in the arms' sizes costs most. In one of events the outcome is 1
-for one unit of twelve, and else 0."""
+for one unit of twelve, and else 0. In one with missing outcomes three of ten are, more where a is large and with
+treatment."""
 
 
 @cache
@@ -35,6 +36,8 @@ def columns(kind: Kind = "plain") -> dict[str, Array]:
     if kind == "events":
         y = (random.random(N) < 0.06 + 0.02 * a + (0.05 + 0.02 * a) * t).astype(float)
     y = np.clip(y, LOW, HIGH)
+    if kind == "missing":
+        y[random.random(N) < 1 / (1 + np.exp(1 - (1 + t) * a))] = np.nan
     return {"t": t, "y": LOW + 0.05 * (y - LOW) if kind == "low" else y, "a": a, "b": b}
 
 

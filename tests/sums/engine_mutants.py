@@ -13,10 +13,11 @@ from dpcausal.sums.cases import NO_CELL, Domain
 from dpcausal.sums.certificates import NEW, OLD, Choice, Pairs
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import GRID, ONE, Code, Lookup, Number, Shift, Ticks, Where, deficit, equals, indicator, sign
-from tests.sums.random_descriptions import CHANGES, CODES, Drawn
+from tests.sums.neighbours import Case
+from tests.sums.random_descriptions import CHANGES, CODES
 
 Breaks = Callable[[pytest.MonkeyPatch], None]
-MUTANTS: dict[str, tuple[Breaks, Drawn]] = {}
+MUTANTS: dict[str, tuple[Breaks, Case]] = {}
 
 ARM, RECEIVED, OUTCOME = Code("treatment", 2), Code("covariate_1", 2), Ticks("outcome")
 TREATED = indicator(equals(ARM, 1))
@@ -31,7 +32,7 @@ def told(
     norm: Any = "l1",
     leaves: bool = False,
     everyone: bool = False,
-) -> Drawn:
+) -> Case:
     """Return sums of numbers with their weights."""
     every = {**numbers, **(whole or {})}
     description = Sums(
@@ -41,7 +42,7 @@ def told(
         {name: Fraction(weight) for name, (_, weight) in every.items()},
         everyone,
     )
-    return Drawn(description, Domain(CODES, CHANGES[protects], leaves), norm)
+    return Case(description, Domain(CODES, CHANGES[protects], leaves), norm)
 
 
 TOTAL = {"total": (OUTCOME, GRID)}
@@ -49,7 +50,7 @@ MOMENTS = {"total": (OUTCOME, 4 * GRID), "deficit": (deficit(OUTCOME), GRID)}
 ROUNDED = {"product": (Shift(OUTCOME * Ticks("covariate_0"), 50), 1)}
 
 
-def mutant(what: str, case: Drawn) -> Callable[[Breaks], Breaks]:
+def mutant(what: str, case: Case) -> Callable[[Breaks], Breaks]:
     """List a way to break the engine, with a description that shows it."""
 
     def listed(breaks: Breaks) -> Breaks:

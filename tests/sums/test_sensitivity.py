@@ -11,10 +11,11 @@ from dpcausal.sums import maximum
 from dpcausal.sums.cases import Domain, model_of
 from dpcausal.sums.certificates import Certificate, Norm, bound_from, check
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import GRID, Code, Number, Shift, Ticks, sign
+from dpcausal.sums.numbers import GRID, Code, Number, Shift, Ticks, deficit, sign
 from dpcausal.sums.sensitivity import computed_bound, sensitivity_bound, together
 from tests.sums.engine_mutants import MUTANTS, TOTAL, told
-from tests.sums.random_descriptions import CODES, Drawn, drawn, exceeds
+from tests.sums.neighbours import Case, exceeds
+from tests.sums.random_descriptions import CODES, drawn
 from tests.support.slow import marked
 
 QUICK, EACH = 40, 1_000
@@ -22,7 +23,7 @@ BLOCKS = [range(QUICK), *(marked(range(start, start + EACH)) for start in range(
 MOST_REFUSED = 0.03
 
 
-def bounds(case: Drawn) -> tuple[Fraction, Fraction]:
+def bounds(case: Case) -> tuple[Fraction, Fraction]:
     """Return the bound with the cuts that the search proposes, and without any cut: both must hold."""
     found = computed_bound(case.description, case.domain, case.norm)
     return found.bound, bound_from(model_of(case.description, case.domain), case.norm, {})
@@ -81,6 +82,16 @@ def test_features_that_play_the_same_part_are_counted(norm: Norm) -> None:
     sums, domain, most = many(norm)
     bound = computed_bound(sums, domain, norm).bound ** (1 if norm == "l1" else 2)
     assert most <= bound <= most * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_squares_that_play_the_same_part_are_cut_alike(count: int) -> None:
+    lines = {f"{at}": Ticks(f"covariate_{at}") for at in range(count)}
+    numbers = lines | {f"deficit {name}": deficit(line) for name, line in lines.items()}
+    weights = {name: Fraction(GRID * (2 if name.startswith("deficit") else 1)) for name in numbers}
+    domain = Domain({"treatment": 3}, frozenset(each.column for each in lines.values()), leaves=False)
+    bound = computed_bound(Sums({}, {}, numbers, weights), domain, "l1").bound
+    assert 2 * count <= bound <= 2 * count * Fraction(1001, 1000)
 
 
 @pytest.mark.parametrize("broken", ["a feature is not counted", "pairs are not counted", "others are not compared"])

@@ -11,7 +11,7 @@ from dpcausal.audit.spy import SpyVault
 from dpcausal.calibration import NoiseShare, calibrate
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, QueryError
 from dpcausal.federation.aggregate import summed_release
-from dpcausal.queries import ArmMoments, ArmTotals, EffectMoments, OutcomesBelow, Query, RegressionMoments
+from dpcausal.queries import ArmMoments, ArmTotals, EffectMoments, MatchedContrast, Query, RegressionMoments
 from dpcausal.release import Contribution, session_request
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.noise import Sampler
@@ -122,7 +122,7 @@ def test_failure_after_the_debit_is_paid_once_and_asked_the_same(
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"query": OutcomesBelow(0.5)},
+        {"query": MatchedContrast.examples(standard_schema())[0]},
         {"honest": 1},
         {"honest": 2.0},
         {"mask": MASK[:-1]},

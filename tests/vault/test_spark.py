@@ -26,7 +26,7 @@ from dpcausal.queries import (
     RegressionMoments,
 )
 from dpcausal.testing import check_engine
-from dpcausal.vault.answers.arm_moments import SQUARE
+from dpcausal.vault.answers.stratum_contrasts import SQUARE
 from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.table import open_table

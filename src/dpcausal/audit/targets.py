@@ -45,6 +45,7 @@ from dpcausal.queries import (
     ArmTotals,
     CellMoments,
     Cells,
+    CovariateTotals,
     Cut,
     CutoffMoments,
     EventCounts,
@@ -57,6 +58,7 @@ from dpcausal.queries import (
     ReceivedMoments,
     Spline,
     StratumContrasts,
+    VaryingEffectMoments,
     WeightedCounts,
 )
 from dpcausal.release import Release
@@ -159,6 +161,8 @@ PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 
 _COUNT_MISSING = partial(ask_query, query=MissingOutcomes(), epsilon=1.0, delta=0.0)
 
+_OVER_ALL = RegressionAdjustment(covariates=["age"], include_missing=True)
+
 _METRICS = (("smoker",), ("score", "age"), ("smoker", "age"))
 
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
@@ -214,6 +218,10 @@ _VARIANTS: tuple[Target, ...] = (
         DELTA,
         gaussian=True,
     ),
+    of_estimator("RegressionAdjustment, all units", _OVER_ALL, "record"),
+    of_estimator("RegressionAdjustment, all units, outcomes", _OVER_ALL, "outcome", complete=False),
+    of_query("RegressionAdjustment, all units, Gaussian", CovariateTotals(["ward", "age"]), "record", DELTA),
+    of_query("RegressionAdjustment, effects that vary, Gaussian", VaryingEffectMoments(["age"]), "record", DELTA),
     of_estimator("InverseWeighting", InverseWeighting(covariates=["age", "smoker"]), "record"),
     of_estimator("InverseWeighting, outcomes, missing", InverseWeighting(["age"]), "outcome", complete=False),
     of_estimator("InverseWeighting, ATO", InverseWeighting(covariates=["age"], estimand="ATO"), "record"),

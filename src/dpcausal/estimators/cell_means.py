@@ -1,22 +1,24 @@
 """Means of the outcome in every arm, or every arm of every stratum, with their joint error."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Binary
+from dpcausal.derivatives import Numbers, slopes, within
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
-from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import CellMoments, LookMoments
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
 from dpcausal.treatment import Treatment
@@ -33,35 +35,64 @@ class CellMeans:
     """Released sums in cells: strata by arms. Strata may be joined, and then have the noise of all of their parts.
 
     Attributes:
-        release: The release.
-        middle: The middle of the outcome's range.
-        half: Half of the outcome's range.
-        totals: The sum of outcomes from the middle, stratum by arm, noise included.
-        deficits: The sum of squared half ranges less squared outcomes, likewise.
-        sizes: The number of units, likewise, at least 1.
-        parts: How many released cells each of these is the sum of, stratum by stratum.
+        release: The release of `CellMoments`, or of `LookMoments`, whose arms are those of one stratum.
+        schema: What is public about the table.
+        together: Which released strata are joined into one; empty where none are.
     """
 
     release: Release
-    middle: float
-    half: float
-    totals: Array
-    deficits: Array
-    sizes: Array
-    parts: Array
+    schema: Schema
+    together: tuple[bool, ...] = ()
 
-    @classmethod
-    def of(cls, release: Release, schema: Schema) -> Self:
-        """Return the cells of a release of `CellMoments`, or the arms of one of `LookMoments`."""
-        low, high = schema.outcome_bounds
-        query: CellMoments | LookMoments = release.query  # type: ignore[assignment]
-        cells, arms = query.cells(schema), len(schema.treatment.arms)
-        totals, deficits, sizes = (
-            np.array([release.value(f"{part}{cell}") for cell in cells]).reshape(-1, arms)
-            for part in ("total", "deficit", "size")
-        )
-        parts = np.ones(len(sizes))
-        return cls(release, (low + high) / 2, (high - low) / 2, totals, deficits, np.maximum(sizes, 1.0), parts)
+    @property
+    def middle(self) -> float:
+        """The middle of the outcome's range."""
+        low, high = self.schema.outcome_bounds
+        return (low + high) / 2
+
+    @property
+    def half(self) -> float:
+        """Half of the outcome's range."""
+        low, high = self.schema.outcome_bounds
+        return (high - low) / 2
+
+    @cached_property
+    def _cells(self) -> Sequence[str]:
+        query: CellMoments | LookMoments = self.release.query  # type: ignore[assignment]
+        return query.cells(self.schema)
+
+    def _sums(self, part: str, value: ValueOf) -> Numbers:
+        sums = np.array([value(f"{part}{cell}") for cell in self._cells])
+        return self._in_strata(sums.reshape(-1, len(self.schema.treatment.arms)))
+
+    def _in_strata(self, released: Numbers) -> Numbers:
+        if not any(self.together):
+            return released
+        chosen = np.array(self.together)
+        return np.concatenate([released[chosen].sum(axis=0, keepdims=True), released[~chosen]])
+
+    def _sizes(self, value: ValueOf) -> Numbers:
+        return self._sums("size", lambda name: within(value(name), 1.0, np.inf))
+
+    @cached_property
+    def totals(self) -> Array:
+        """The sum of outcomes from the middle, stratum by arm, noise included."""
+        return np.asarray(self._sums("total", self.release.value))
+
+    @cached_property
+    def deficits(self) -> Array:
+        """The sum of squared half ranges less squared outcomes, likewise."""
+        return np.asarray(self._sums("deficit", self.release.value))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The number of units, likewise, at least 1 in each released cell."""
+        return np.asarray(self._sizes(self.release.value))
+
+    @cached_property
+    def parts(self) -> Array:
+        """How many released cells each of these is the sum of, stratum by stratum."""
+        return np.asarray(self._in_strata(np.ones(len(self._cells) // len(self.schema.treatment.arms))))
 
     @property
     def means(self) -> Array:
@@ -102,61 +133,32 @@ class CellMeans:
         groups = np.atleast_1d(self.small.any(axis=1))
         if not groups.any() or len(groups) == 1:
             return self
-        if not groups.all() and self._summed(groups).small[0].any():
+        if not groups.all() and replace(self, together=tuple(groups)).small[0].any():
             groups[np.argmin(np.where(groups, np.inf, self.sizes.min(axis=1)))] = True
-        return self._summed(groups)
+        return replace(self, together=tuple(groups))
 
-    def _summed(self, chosen: NDArray[np.bool_]) -> "CellMeans":
-        def summed(values: Array) -> Array:
-            return np.concatenate([values[chosen].sum(axis=0, keepdims=True), values[~chosen]])
-
-        return CellMeans(
-            self.release,
-            self.middle,
-            self.half,
-            *(summed(each) for each in (self.totals, self.deficits, self.sizes, self.parts)),
-        )
-
-    def averaged(
-        self, names: Sequence[str], weights: Array, by_size: Array | None = None, sampling: Array | None = None
-    ) -> JointEstimate:
-        """Return linear combinations of the cells' means, with their joint error.
+    def estimates(self, names: Sequence[str], formula: Callable[[Numbers, Numbers], Numbers]) -> JointEstimate:
+        """Return functions of the cells' means and sizes, with their joint error.
 
         Args:
             names: What each is.
-            weights: For each one, the weight of each cell's mean; their sum is 1 for a mean and 0 for a contrast.
-            by_size: For each one, its derivative by the size of each cell, through the weights alone.
-            sampling: A part of the covariance of the sampling errors that comes from the weights.
+            formula: It takes the means, from the middle of the outcome's range, and the sizes, each stratum by arm.
         """
-        flat = weights.reshape(len(names), -1)
-        through = np.zeros_like(flat) if by_size is None else by_size.reshape(len(names), -1)
-        means, sizes = self.means.ravel(), self.sizes.ravel()
-        arms = self.sizes.shape[1]
-        covariance = (flat * self.sampling_variances.ravel()) @ flat.T + (0.0 if sampling is None else sampling)
-        slopes = {"total": flat / sizes, "size": through - flat * means / sizes}
-        noise = [
-            self._noise(part, along[:, place], int(self.parts[place // arms]))
-            for place in range(len(means))
-            for part, along in slopes.items()
-        ]
-        middle = self.middle * np.round(flat.sum(axis=1), 9)
-        return JointEstimate(
-            tuple(names),
-            tuple(map(float, middle + flat @ means)),
-            tuple(tuple(map(float, line)) for line in covariance),
-            tuple(each for each in noise if any(each.scales)),
+        by_mean, by_size = np.moveaxis(slopes(lambda both: formula(*both), [self.means, self.sizes]), 1, 0).reshape(
+            2, len(names), -1
         )
+        # Cells have independent means, and units are drawn from all cells.
+        sampling = (by_mean * self.sampling_variances.ravel()) @ by_mean.T + (by_size * self.sizes.ravel()) @ by_size.T
 
-    def _noise(self, part: str, slopes: Array, parts: int) -> JointNoise:
-        one = self.release.joint_noise(self._first(part), tuple(map(float, slopes * parts**0.5)))
-        return JointNoise(one.family, one.scales, one.parts * parts)
+        def of_sums(value: ValueOf) -> Numbers:
+            sizes = self._sizes(value)
+            return formula(self._sums("total", value) / sizes, sizes)
+
+        return self.release.estimates(names, of_sums, sampling)
 
     def arm_sizes(self, names: Sequence[str]) -> JointEstimate:
         """Return the number of units in each arm, with the noise in it."""
-        arms, parts = len(names), int(self.parts.sum())
-        none = tuple((0.0,) * arms for _ in names)
-        noise = (self._noise("size", np.eye(arms)[place], parts) for place in range(arms))
-        return JointEstimate(tuple(names), tuple(map(float, self.sizes.sum(axis=0))), none, tuple(noise))
+        return self.release.estimates(names, lambda value: self._sizes(value).sum(axis=0))
 
     def signs(self, places: Sequence[int], means: JointEstimate) -> Signs:
         """Return what the release shows about the two compared arms."""
@@ -184,7 +186,7 @@ def released_cells(query: CellMoments, source: Source, epsilon: float, delta: fl
             "Stratification has noise that does not.",
         )
     guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), f"total{query.cells(source.schema)[0]}")
-    return CellMeans.of(source.release(query, guarantee), source.schema), guarantee
+    return CellMeans(source.release(query, guarantee), source.schema), guarantee
 
 
 class ReleasedArms(Protocol):

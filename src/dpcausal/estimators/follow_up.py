@@ -1,5 +1,6 @@
 """Released counts of events and censorings, and estimates from them with their sampling error and privacy noise."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,18 +57,18 @@ class FollowUp:
     @cached_property
     def counts(self) -> Array:
         """The counts by stratum, arm and place: the least squares estimates, given the public numbers of units."""
-        counts = self._released.copy()
-        for arms, total in self._totals:
-            part = counts[:, arms, :]
-            counts[:, arms, :] = part - (part.sum() - total) / part.size
-        return counts
+        return self._adding_up(self._released)
 
-    def _by_release(self, slopes: Array) -> Array:
-        """Return derivatives by the released counts, given those by the counts that add up."""
-        found = slopes.copy()
-        for arms, _ in self._totals:
-            part = found[..., :, arms, :]
-            found[..., :, arms, :] = part - part.mean(axis=(-3, -2, -1), keepdims=True)
+    def _adding_up(self, counts: Array, share: float = 1.0) -> Array:
+        """Return the counts nearest to these that add up to a share of the public numbers.
+
+        This is a projection. With a share of 0 it takes derivatives by these counts to those by the released ones.
+        """
+        found = counts.copy()
+        for arms, total in self._totals:
+            part = found[..., arms, :]
+            away = part.sum(axis=(-3, -2, -1), keepdims=True) - share * total
+            found[..., arms, :] = part - away / math.prod(part.shape[-3:])
         return found
 
     @property
@@ -103,7 +104,7 @@ class FollowUp:
         slopes = np.zeros((2, *self.counts.shape))
         for arm in (0, 1):
             slopes[arm, :, arm, :] = 1.0
-        moved = self._by_release(slopes)
+        moved = self._adding_up(slopes, 0.0)
         noise = () if self.source.arm_sizes is not None else self._noise(moved.reshape(2, -1))
         sizes = self.counts.sum(axis=(0, 2))
         return JointEstimate(tuple(names), tuple(map(float, sizes)), ((0.0, 0.0), (0.0, 0.0)), noise)
@@ -116,7 +117,7 @@ class FollowUp:
             values: The estimates.
             slopes: Their derivatives by the counts, on the axes of `counts`.
         """
-        moved = self._by_release(slopes.reshape(len(names), *self.counts.shape)).reshape(len(names), -1)
+        moved = self._adding_up(slopes.reshape(len(names), *self.counts.shape), 0.0).reshape(len(names), -1)
         return JointEstimate(
             tuple(names),
             tuple(map(float, np.ravel(values))),
@@ -139,10 +140,7 @@ class FollowUp:
         normal, and then it has no more parts than there are estimates.
         """
         if len(self.counts) == 1:
-            return tuple(
-                self.release.joint_noise(name, along)
-                for name, along in zip(self.release.names, slopes.T.tolist(), strict=True)
-            )
+            return self.release.joint_noise(self.release.names, slopes)
         values, vectors = np.linalg.eigh(slopes @ slopes.T * self._noise_variance)
         parts = (vectors * np.sqrt(np.maximum(values, 0.0))).T
         return tuple(JointNoise("gaussian", tuple(map(float, part))) for part in parts)

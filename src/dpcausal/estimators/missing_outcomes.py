@@ -10,13 +10,16 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dpcausal.curve import EffectCurve
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import share_lines
 from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import OwnQueriesSource, Source, guarantee_for, is_within
 
 Result = TypeVar("Result")
@@ -92,21 +95,17 @@ def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:
         release: The release of `MissingOutcomes`.
         arms: What the arms are called, control first.
     """
-    shares, sampling, noise = [], [], []
-    for arm in (0, 1):
-        names = f"missing_{arm}", f"observed_{arm}"
-        missing, observed = map(release.value, names)
-        units = max(missing + observed, 1.0)
-        share = missing / units
-        within = min(max(share, 0.0), 1.0)
-        shares.append(share)
-        sampling.append(max(within * (1 - within), 1 / units) / units)
-        slopes = (1 - within) / units, -within / units
-        noise += [
-            release.joint_noise(name, [slope if place == arm else 0.0 for place in (0, 1)])
-            for name, slope in zip(names, slopes, strict=True)
-        ]
-    return JointEstimate(tuple(arms), tuple(shares), ((sampling[0], 0.0), (0.0, sampling[1])), noise=tuple(noise))
+
+    def formula(value: ValueOf) -> list[Numbers]:
+        counted = [(value(f"missing_{arm}"), value(f"observed_{arm}")) for arm in (0, 1)]
+        return [missing / within(missing + observed, 1.0, math.inf) for missing, observed in counted]
+
+    sampling = []
+    for arm, share in enumerate(formula(release.value)):
+        units = max(release.value(f"missing_{arm}") + release.value(f"observed_{arm}"), 1.0)
+        bounded = min(max(share, 0.0), 1.0)
+        sampling.append(max(bounded * (1 - bounded), 1 / units) / units)
+    return release.estimates(arms, formula, np.diag(sampling))
 
 
 def differing_shares(shares: JointEstimate) -> tuple[str, ...]:

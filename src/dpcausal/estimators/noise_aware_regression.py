@@ -10,7 +10,7 @@ The idea is that of Bernstein and Sheldon (2019), Differentially private Bayesia
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,6 +94,31 @@ class NoiseAwareRegressions:
         """The average effect."""
         return float(self.means[1] - self.means[0])
 
+    def over(self, centres: Array, noise: Array) -> "NoiseAwareRegressions":
+        """Return the same regressions, with constants that are means over units of other mean features.
+
+        Args:
+            centres: The mean features of these units.
+            noise: The covariance of the noise in them.
+        """
+        size = self.coefficients.shape[1]
+        turn = np.eye(size)
+        turn[0, 1:] = centres - self.centres
+        turns = np.kron(np.eye(2), turn)
+        covariance = turns @ self.covariance @ turns.T
+        slopes = self.slopes
+        covariance[np.ix_([0, size], [0, size])] += slopes @ noise @ slopes.T
+        apart = np.kron([-1.0, 1.0], np.eye(size)[0])
+        between = np.kron([-1.0, 1.0], np.eye(size))[1:]
+        unsure = float((between @ self.covariance @ between.T * noise).sum())
+        return replace(
+            self,
+            centres=centres,
+            coefficients=self.coefficients @ turn.T,
+            covariance=covariance,
+            effect_variance=float(apart @ covariance @ apart) + unsure,
+        )
+
     def adjustments(self, fit: OutcomeRegressions) -> Array:
         """Return what each feature takes off the difference between the arms' means of these regressions."""
         control, treated = self.slopes * (fit.centres[0] - self.centres)
@@ -175,11 +200,11 @@ class _Equations:
         turned: Array = turn @ covariance @ turn.T
         return turned
 
-    def prior(self, explained: float) -> Array:
+    def prior(self, explained: float, arms_differ: float) -> Array:
         """Return the prior covariance of the unknowns."""
         slopes = explained * self.variance * slope_prior(self.spreads, self.sums[1][:1, 1:] / self.n)
         prior = np.zeros((2 * len(self.shift), 2 * len(self.shift)))
-        for at, share in ((0, 1.0), (len(self.shift), ARMS_DIFFER)):
+        for at, share in ((0, 1.0), (len(self.shift), arms_differ)):
             prior[at, at] = 1.0  # the whole range
             prior[at + 1 : at + len(self.shift), at + 1 : at + len(self.shift)] = share * slopes
         return prior
@@ -255,8 +280,15 @@ def solve_noise_aware(
     return unknowns, covariance, gain
 
 
-def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
-    """Return the regressions behind a release of `RegressionMoments`."""
+def fit_noise_aware(release: Release, source: Source, arms_differ: float = ARMS_DIFFER) -> NoiseAwareRegressions:
+    """Return the regressions behind a release of `RegressionMoments`.
+
+    Args:
+        release: The release.
+        source: What was asked.
+        arms_differ: The prior variance of half the difference between the arms' slopes, as a share of that of their
+            mean.
+    """
     query: RegressionMoments = release.query  # type: ignore[assignment]
     equations = _equations(release, source)
     size, half = len(equations.shift), (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
@@ -277,7 +309,7 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
     unknowns[used], covariance[part], gain[part] = solve_noise_aware(
         equations.design[part],
         equations.right[used],
-        equations.prior(explained_share(source.schema))[part],
+        equations.prior(explained_share(source.schema), arms_differ)[part],
         error,
         damping,
     )

@@ -146,17 +146,24 @@ class OutcomeRegressions:
             other: The regressions of the other response on the same features.
             residuals: The covariance of the two responses' residuals in each arm.
         """
-        imbalance = np.broadcast_to(self.imbalance[:, None, :], self.slopes.shape)
-        length = np.maximum(
-            (imbalance * _solve(self.covariances, imbalance, self.covariance_noise_variance)).sum(axis=2), 0.0
+        centre = (self.sizes[:, :, None] * self.centres).sum(axis=1) / self.n[:, None]
+        return self._shared_sampling(other, residuals, centre, self.n)
+
+    def sampling_variance_over(self, units: float, centre: Array) -> Array:
+        """Return the sampling variance of the difference of predictions for so many units, of these mean features."""
+        return self._shared_sampling(
+            self, self.variances, np.tile(centre, (len(self.n), 1)), np.full_like(self.n, units)
         )
-        others = self.sizes[:, ::-1] / self.n[:, None]
-        around: Array = (residuals / self.sizes * (1 + others**2 * length)).sum(axis=1)
+
+    def _shared_sampling(self, other: "OutcomeRegressions", residuals: Array, centre: Array, units: Array) -> Array:
+        away = centre[:, None, :] - self.centres
+        length = np.maximum((away * _solve(self.covariances, away, self.covariance_noise_variance)).sum(axis=2), 0.0)
+        around: Array = (residuals / self.sizes * (1 + length)).sum(axis=1)
         change, changed = self.slopes[:, 1] - self.slopes[:, 0], other.slopes[:, 1] - other.slopes[:, 0]
-        spread = (self.sizes[:, :, None, None] / self.n[:, None, None, None] * self.covariances).sum(axis=1)
-        varied = np.einsum("vi,vij,vj->v", change, spread, changed)
-        varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) * (self.imbalance * changed).sum(axis=1)
-        shared: Array = around + (np.maximum(varied, 0.0) if other is self else varied) / self.n
+        shares = self.sizes / self.n[:, None]
+        varied = np.einsum("va,vi,vaij,vj->v", shares, change, self.covariances, changed)
+        varied += (shares * (away * change[:, None]).sum(axis=2) * (away * changed[:, None]).sum(axis=2)).sum(axis=1)
+        shared: Array = around + (np.maximum(varied, 0.0) if other is self else varied) / units
         return shared
 
 

@@ -3,26 +3,19 @@
 Everything here is post-processing of released numbers, so it costs no privacy.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcausal.arrays import Array
-
-_STEP = 1e-30
-"""The imaginary step of a derivative. Its error is of the size of its square, and nothing is subtracted (Squire and
-Trapp 1998)."""
+from dpcausal.derivatives import Numbers, slopes, within
 
 _LEAST = 1.0
 """The least number of units at risk, so that an empty arm has an answer like any other."""
 
 _LEAST_EVENTS = 0.5
 """The least number of events behind a ratio of hazards, for the same reason."""
-
-Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
@@ -72,55 +65,40 @@ def measures(counts: Array, grid: Grid, included: Sequence[bool]) -> Measured:
         grid: The grid of times.
         included: Which strata are in the standard population.
     """
-    keep = np.flatnonzero(included)
-    local = [_with_slopes(counts[stratum], grid) for stratum in keep]
-    sizes = np.maximum(counts[keep].sum(axis=(1, 2)), _LEAST)
-    weights = sizes / sizes.sum()
-    values: dict[str, Array] = {}
-    slopes: dict[str, Array] = {}
-    for name in local[0][0]:
-        own = np.array([each[0][name] for each in local])
-        own_slopes = np.array([each[1][name] for each in local])
-        found = np.zeros((*own.shape[1:], *counts.shape))
-        if name in ("observed", "expected"):
-            values[name] = own.sum(axis=0)
-            moved = own_slopes
-        else:
-            values[name] = np.tensordot(weights, own, axes=1)
-            away = (own - values[name]) / sizes.sum()
-            moved = _scaled(weights, own_slopes) + away.reshape(*away.shape, 1, 1)
-        found[..., keep, :, :] = np.moveaxis(moved, 0, -3)
-        slopes[name] = found
-    _add_ratio(values, slopes)
-    return Measured(values, slopes)
+    keep = np.flatnonzero(included).tolist()
+    local = [_quantities(counts[stratum], grid) for stratum in keep]
+    values = {name: np.asarray(each) for name, each in _standardised(local).items()}
+    moved = np.zeros((sum(each.size for each in values.values()), *counts.shape))
+    for place, stratum in enumerate(keep):
+
+        def formula(own: Numbers, place: int = place) -> Numbers:
+            all_strata = [*local[:place], _quantities(own, grid), *local[place + 1 :]]
+            return np.concatenate([np.ravel(each) for each in _standardised(all_strata).values()])
+
+        moved[:, stratum] = slopes(formula, counts[stratum])
+    ends = np.cumsum([each.size for each in values.values()])[:-1]
+    parts = zip(values.items(), np.split(moved, ends), strict=True)
+    return Measured(values, {name: part.reshape(*each.shape, *counts.shape) for (name, each), part in parts})
 
 
-def _scaled(weights: Array, slopes: Array) -> Array:
-    return weights.reshape(-1, *[1] * (slopes.ndim - 1)) * slopes
+def _standardised(strata: Sequence[Mapping[str, Numbers]]) -> dict[str, Numbers]:
+    """Return the quantities of all strata: averages by their sizes, and sums of what the log-rank statistic counts.
 
-
-def _add_ratio(values: dict[str, Array], slopes: dict[str, Array]) -> None:
-    """Add the log hazard ratio of Mantel and Haenszel, and the log-rank statistic, which has the same numerator."""
-    one, other = (max(float(values[name]), _LEAST_EVENTS) for name in ("observed", "expected"))
-    values["log_hazard_ratio"] = np.array(math.log(one / other))
-    slopes["log_hazard_ratio"] = slopes["observed"] / one - slopes["expected"] / other
-    values["log_rank"] = values["observed"] - values["expected"]
-    slopes["log_rank"] = slopes["observed"] - slopes["expected"]
-
-
-def _with_slopes(counts: Array, grid: Grid) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return the quantities of one stratum, and their derivatives by its counts."""
-    moved: Complex = counts.astype(complex) + _STEP * 1j * np.eye(counts.size).reshape(counts.size, *counts.shape)
-    derivatives = {
-        name: np.moveaxis(each.imag / _STEP, 0, -1).reshape(*each.shape[1:], *counts.shape)
-        for name, each in _quantities(moved, grid).items()
+    The log hazard ratio is that of Mantel and Haenszel; the log-rank statistic has the same numerator.
+    """
+    sizes = np.array([each["size"] for each in strata])
+    every = {name: np.array([each[name] for each in strata]) for name in strata[0] if name != "size"}
+    observed, expected = every.pop("observed").sum(axis=0), every.pop("expected").sum(axis=0)
+    one, other = (within(each, _LEAST_EVENTS, np.inf) for each in (observed, expected))
+    return {
+        **{name: np.tensordot(sizes / sizes.sum(), each, axes=1) for name, each in every.items()},
+        "log_hazard_ratio": np.log(one / other),
+        "log_rank": observed - expected,
     }
-    values = {name: each[0].real for name, each in _quantities(counts[None].astype(complex), grid).items()}
-    return values, derivatives
 
 
-def _quantities(counts: Complex, grid: Grid) -> dict[str, Complex]:
-    """Return the quantities of one stratum. Each line of counts has an axis for arms and one for counts."""
+def _quantities(counts: Numbers, grid: Grid) -> dict[str, Numbers]:
+    """Return the quantities of one stratum, given its counts on an axis for arms and one for counts."""
     shape = (*counts.shape[:-1], len(grid.times), grid.kinds)
     inside, beyond = counts[..., :-1].reshape(shape), counts[..., -1]
     leaving = inside.sum(axis=-1)
@@ -128,15 +106,16 @@ def _quantities(counts: Complex, grid: Grid) -> dict[str, Complex]:
     events = inside[..., min(grid.kinds - 1, 1)]
     any_event = leaving - censored
     at_risk = beyond[..., None] + np.cumsum(leaving[..., ::-1], axis=-1)[..., ::-1]
-    exposed = _at_least(at_risk - censored / 2, _LEAST)  # those who are censored, for half of the interval
-    hazard = _within(any_event / exposed)
+    exposed = _bounded(at_risk - censored / 2, _LEAST, np.inf)  # those who are censored, for half of the interval
+    hazard = _bounded(any_event / exposed, -1.0, 1.0)
     survival = np.cumprod(1 - hazard, axis=-1)
     before = np.concatenate([np.ones_like(survival[..., :1]), survival[..., :-1]], axis=-1)
-    incidence = np.cumsum(before * _within(events / exposed), axis=-1)
+    incidence = np.cumsum(before * _bounded(events / exposed, -1.0, 1.0), axis=-1)
     until = np.concatenate([np.zeros_like(incidence[..., :1]), incidence[..., :-1]], axis=-1)
-    time = _at_least(at_risk - leaving / 2, _LEAST / 2)  # of all at risk, in lengths of the interval
+    time = _bounded(at_risk - leaving / 2, _LEAST / 2, np.inf)  # of all at risk, in lengths of the interval
     control, treated = time[..., 0, :], time[..., 1, :]
     return {
+        "size": within(counts.sum(), _LEAST, np.inf),
         "survival": survival,
         "cumulative_hazard": np.cumsum(hazard, axis=-1),
         "incidence": incidence,
@@ -147,12 +126,10 @@ def _quantities(counts: Complex, grid: Grid) -> dict[str, Complex]:
     }
 
 
-def _at_least(numbers: Complex, least: float) -> Complex:
-    return np.where(numbers.real < least, least, numbers)
-
-
-def _within(hazards: Complex) -> Complex:
-    return np.where(np.abs(hazards.real) > 1, np.sign(hazards.real), hazards)
+def _bounded(numbers: Numbers, low: float, high: float) -> Numbers:
+    """Return numbers, and beyond a bound the bound: it does not move, such as where an interval has nobody at risk."""
+    bounded = np.clip(numbers.real, low, high)
+    return np.where(bounded == numbers.real, numbers, bounded)
 
 
 def at_risk(counts: Array, grid: Grid) -> Array:

@@ -1,92 +1,81 @@
 """Means of two arms with their joint error, from totals, deficits and sizes."""
 
-from dpcausal.interval import NoiseTerm
+from functools import partial
+
+import numpy as np
+
+from dpcausal.derivatives import Numbers, within
 from dpcausal.joint_estimate import JointEstimate
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, units_compared
 
 
-def arm_sizes_of(release: Release, source: Source) -> tuple[float, float]:
-    """Return the arms' sizes, at least 1 each, so that an empty arm has an answer like any other."""
+def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None) -> tuple[Numbers, Numbers]:
+    """Return the arms' sizes, at least 1 each, so that an empty arm has an answer like any other.
+
+    Args:
+        release: What was released; public sizes are not part of it.
+        source: What was asked.
+        value: In a formula, what returns the number of a name in place of the release.
+    """
     if source.arm_sizes is not None:
         return max(source.arm_sizes[0], 1.0), max(source.arm_sizes[1], 1.0)
-    units = units_compared(source, release)
-    treated = min(max(release.value("size_1"), 1.0), units - 1.0)
+    units = units_compared(source, release, value)
+    treated = within((value or release.value)("size_1"), 1.0, units - 1.0)
     return units - treated, treated
 
 
-def difference_noise(release: Release, sizes: tuple[float, float], means: list[float]) -> tuple[NoiseTerm, ...]:
-    """Return the noise in the difference of both means, which are measured from where totals are."""
-    noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]
-    return (
-        *noise,
-        *(
-            release.noise_term(name, abs(treated - control))
-            for name, (control, treated) in size_slopes(release, sizes, means).items()
-        ),
-    )
+def arm_means_of(
+    release: Release, source: Source, value: ValueOf | None = None, total: str = "total"
+) -> tuple[Numbers, Numbers]:
+    """Return the arms' means, measured from where totals are; `total` names the sum that they are means of."""
+    control, treated = arm_sizes_of(release, source, value)
+    value = value or release.value
+    return value(f"{total}_0") / control, value(f"{total}_1") / treated
 
 
-def size_slopes(release: Release, sizes: tuple[float, float], means: list[float]) -> dict[str, tuple[float, float]]:
-    """Return how far one more in each released size moves the mean of each arm, measured from where totals are.
+def mean_difference(release: Release, source: Source) -> JointEstimate:
+    """Return the difference of both means, with the noise in it."""
 
-    Args:
-        release: The release; public sizes are not part of it.
-        sizes: The arms' sizes.
-        means: The arms' means, from the same point as their totals.
-    """
-    slopes = {"size_1": (means[0] / sizes[0], -means[1] / sizes[1]), "compared": (-means[0] / sizes[0], 0.0)}
-    return {name: along for name, along in slopes.items() if name in release.names}
+    def formula(value: ValueOf) -> list[Numbers]:
+        control, treated = arm_means_of(release, source, value)
+        return [treated - control]
+
+    return release.estimates(["difference"], formula)
 
 
-def joint_means(  # noqa: PLR0913 (the last has a default)
-    release: Release,
-    source: Source,
-    sizes: tuple[float, float],
-    means: list[float],
-    bounds: tuple[float, float],
-    *,
-    floored: bool = False,
+def joint_means(
+    release: Release, source: Source, bounds: tuple[float, float], *, floored: bool = False
 ) -> JointEstimate:
     """Return both arms' means; noise in the sizes moves both.
 
     Args:
         release: Totals, deficits and, where arms are private, sizes.
         source: What was asked.
-        sizes: The arms' sizes.
-        means: The arms' means, from the middle of the bounds.
         bounds: The public bounds of the number whose means they are.
         floored: Whether a variance is at least the standard deviation of the noise in it.
     """
     half, middle = (bounds[1] - bounds[0]) / 2, (bounds[0] + bounds[1]) / 2
-    spreads = variances(release, half, sizes, means)
-    errors = []
-    for arm, (within, size) in enumerate(zip(spreads, sizes, strict=True)):
+    sizes, errors = arm_sizes_of(release, source), []
+    for arm, (spread, size) in enumerate(zip(variances(release, source, half), sizes, strict=True)):
         least = release.variance(f"deficit_{arm}") ** 0.5 / size if floored else 0.0
-        errors.append(min(max(within, least), half**2) / max(size - 1, 1.0))
-    slopes = {"total_0": (1 / sizes[0], 0.0), "total_1": (0.0, 1 / sizes[1])} | size_slopes(release, sizes, means)
-    return JointEstimate(
-        names=source.schema.treatment.labels_or_values,
-        values=(middle + means[0], middle + means[1]),
-        sampling=((errors[0], 0.0), (0.0, errors[1])),
-        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items()),
+        errors.append(min(max(spread, least), half**2) / max(size - 1, 1.0))
+    return release.estimates(
+        source.schema.treatment.labels_or_values,
+        lambda value: [middle + mean for mean in arm_means_of(release, source, value)],
+        np.diag(errors),
     )
 
 
-def joint_sizes(release: Release, source: Source, sizes: tuple[float, float]) -> JointEstimate:
+def joint_sizes(release: Release, source: Source) -> JointEstimate:
     """Return both arms' sizes; they have noise where arms are private."""
-    slopes = {"size_1": (-1.0, 1.0), "compared": (1.0, 0.0)} if source.arm_sizes is None else {}
-    return JointEstimate(
-        names=source.schema.treatment.labels_or_values,
-        values=sizes,
-        sampling=((0.0, 0.0), (0.0, 0.0)),
-        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items() if name in release.names),
-    )
+    return release.estimates(source.schema.treatment.labels_or_values, partial(arm_sizes_of, release, source))
 
 
-def variances(release: Release, half: float, sizes: tuple[float, float], means: list[float]) -> list[float]:
+def variances(release: Release, source: Source, half: float) -> list[float]:
     """Return the variance in each arm, noise included; the square of a noisy mean is corrected for its noise."""
+    arms = zip(arm_sizes_of(release, source), arm_means_of(release, source), strict=True)
     return [
         half**2 - release.value(f"deficit_{arm}") / size - mean**2 + release.variance(f"total_{arm}") / size**2
-        for arm, (size, mean) in enumerate(zip(sizes, means, strict=True))
+        for arm, (size, mean) in enumerate(arms)
     ]

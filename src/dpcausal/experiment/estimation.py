@@ -5,17 +5,18 @@ Everything here is post-processing of one release.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.columns import Binary
+from dpcausal.derivatives import Numbers, slopes, within
 from dpcausal.effect import Effect
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.experiment.metric import Metric
-from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries.metric_moments import half_range, middle_of
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source
 
 _SURE = 4.0
@@ -33,40 +34,30 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class _Sums:
-    """Released sums by the name of their part, arm by arm, with the scale and the variance of their noise."""
+    """Released sums by the name of their part, arm by arm."""
 
     release: Release
-    values: dict[str, Array]
-    scales: dict[str, float]
+    arms: int
 
-    @classmethod
-    def of(cls, release: Release, arms: int) -> "_Sums":
-        known = dict(zip(release.names, zip(release.values, release.scales, strict=True), strict=True))
-        parts = {name.replace("_0", "", 1): name for name in release.names if name.partition(" ")[0].endswith("_0")}
-        found = {part: [known[name.replace("_0", f"_{arm}", 1)] for arm in range(arms)] for part, name in parts.items()}
-        return cls(
-            release,
-            {part: np.array([value for value, _ in each]) for part, each in found.items()},
-            {part: float(each[0][1] or 0.0) for part, each in found.items()},
-        )
+    def of(self, part: str, value: ValueOf) -> Numbers:
+        """Return one sum of each arm: `total of clicks` is `total_0 of clicks` and so on."""
+        return np.array([value(self._name(part, arm)) for arm in range(self.arms)])
+
+    def sizes(self, value: ValueOf) -> Numbers:
+        """Return the number of units in each arm, at least 1."""
+        return within(self.of("size", value), 1.0, np.inf)
 
     def variance(self, part: str) -> float:
         """Return the variance of the noise in one sum."""
-        return (2.0 if self.release.family == "laplace" else 1.0) * self.scales[part] ** 2
+        return self.release.variance(self._name(part, 0))
 
-    def noise(self, part: str, slopes: Array) -> list[JointNoise]:
-        """Return how the noise in a sum of each arm moves some numbers, given their derivatives by it, arm by arm."""
-        family, parts = self.release.family, self.release.parts
-        return [JointNoise(family, tuple((each * self.scales[part]).tolist()), parts) for each in slopes if each.any()]
-
-    @property
-    def sizes(self) -> Array:
-        """The number of units in each arm, at least 1."""
-        return np.maximum(self.values["size"], 1.0)
+    @staticmethod
+    def _name(part: str, arm: int) -> str:
+        kind, space, column = part.partition(" ")
+        return f"{kind}_{arm}{space}{column}"
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """The mean and the variance of one column in each arm.
 
     Attributes:
@@ -78,17 +69,17 @@ class _Column:
 
     name: str
     middle: float
-    means: Array
-    variances: Array
+    means: Numbers
+    variances: Numbers
 
 
-def _column(sums: _Sums, metric: Metric, place: int) -> _Column:
+def _column(sums: _Sums, metric: Metric, place: int, value: ValueOf) -> _Column:
     column = metric.declared[place]
-    half, sizes = half_range(column), sums.sizes
-    means = sums.values[f"total of {column.name}"] / sizes
+    half, sizes = half_range(column), sums.sizes(value)
+    means = sums.of(f"total of {column.name}", value) / sizes
     noise = (sums.variance(f"total of {column.name}") + means**2 * sums.variance("size")) / sizes**2
-    deficits = 0.0 if isinstance(column, Binary) else sums.values[f"deficit of {column.name}"] / sizes
-    variances = np.clip(half**2 - deficits - means**2 + noise, 0.0, half**2)
+    deficits = 0.0 if isinstance(column, Binary) else sums.of(f"deficit of {column.name}", value) / sizes
+    variances = within(half**2 - deficits - means**2 + noise, 0.0, half**2)
     return _Column(column.name, middle_of(column), means, variances)
 
 
@@ -96,10 +87,9 @@ def metric_effects(release: Release, source: Source, metrics: Sequence[Metric]) 
     """Return the effect of every arm against the reference, metric by metric."""
     treatment = source.schema.treatment
     labels = treatment.every_label
-    sums = _Sums.of(release, len(labels))
-    none = tuple((0.0,) * len(labels) for _ in labels)
-    sizes = JointEstimate(labels, tuple(map(float, sums.sizes)), none, tuple(sums.noise("size", np.eye(len(labels)))))
-    few = sums.sizes < max(_SURE * sums.variance("size") ** 0.5, 5.0)
+    sums = _Sums(release, len(labels))
+    sizes = release.estimates(labels, sums.sizes)
+    few = sums.sizes(release.value) < max(_SURE * sums.variance("size") ** 0.5, 5.0)
     reference = treatment.compared_places[0]
     effects = []
     for metric in metrics:
@@ -116,80 +106,74 @@ def metric_effects(release: Release, source: Source, metrics: Sequence[Metric]) 
 
 def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...]) -> tuple[JointEstimate, str]:
     """Return what a metric is in each arm, with its joint error, and what was done to it."""
-    first, sizes = _column(sums, metric, 0), sums.sizes
-    arms, others = np.eye(len(labels)), np.maximum(sizes - 1, 1.0)
-    slopes: list[JointNoise] = []
-    note = ""
-    # How the metric of each arm moves with the mean of each column in each arm.
-    values, moves = first.middle + first.means, [(first, arms)]
-    sampling = np.diag(first.variances / others)
-    if len(metric.columns) > 1:
-        second = _column(sums, metric, 1)
-        covariances = _covariances(sums, first, second)
-        if metric.denominator is not None:
-            below = second.middle + second.means
-            least = _LEAST_DENOMINATOR * half_range(metric.denominator)
-            below = np.where(np.abs(below) < least, least, below)
-            values = values / below
-            moves = [(first, np.diag(1 / below)), (second, np.diag(-values / below))]
-        else:
-            values, by_second, note, slopes = _adjusted(sums, first, second, covariances)
-            moves = [(first, arms), (second, by_second)]
-        crossed = moves[0][1] @ np.diag(covariances / others) @ moves[1][1].T
-        squares = [by @ np.diag(column.variances / others) @ by.T for column, by in moves]
-        sampling = squares[0] + squares[1] + crossed + crossed.T
-    noise = [each for column, by in moves for each in sums.noise(f"total of {column.name}", by.T / sizes[:, None])]
-    by_size = -sum(by.T * (column.means / sizes)[:, None] for column, by in moves)
-    noise += [*sums.noise("size", np.asarray(by_size)), *slopes]
-    lines = tuple(map(tuple, sampling.tolist()))
-    return JointEstimate(labels, tuple(map(float, values)), lines, tuple(noise)), note
+
+    def formula(value: ValueOf) -> Numbers:
+        columns = _columns(sums, metric, value)
+        slope = _slope(sums, columns, value) if metric.covariate else 0.0
+        return _values(metric, np.array([each.means for each in columns]), sums.sizes(value), slope)
+
+    columns, sizes = _columns(sums, metric, sums.release.value), sums.sizes(sums.release.value)
+    covariances = np.array([[each.variances for each in columns]] * len(columns))
+    slope, note = 0.0, ""
+    if len(columns) > 1:
+        first, second = columns
+        covariances[0, 0], covariances[1, 1] = first.variances, second.variances
+        covariances[0, 1] = covariances[1, 0] = _covariances(sums, first, second, sums.release.value)
+    if metric.covariate:
+        slope = _slope(sums, columns, sums.release.value)
+        before, left = sizes @ covariances[0, 0], sizes @ (covariances[0, 0] - slope * covariances[0, 1])
+        gain = max(1 - left / before, 0.0) if before > 0 else 0.0
+        note = f"adjusted for {metric.covariate.name}, which explains {gain:.0%} of the variance"
+    # Errors of the slope average out: arms are comparable.
+    by_means = slopes(lambda means: _values(metric, means, sizes, slope), [each.means for each in columns])
+    sampling = np.einsum("aci,cdi,bdi->ab", by_means, covariances / np.maximum(sizes - 1, 1.0), by_means)
+    return sums.release.estimates(labels, formula, sampling), note
 
 
-def _covariances(sums: _Sums, first: _Column, second: _Column) -> Array:
+def _columns(sums: _Sums, metric: Metric, value: ValueOf) -> list[_Column]:
+    return [_column(sums, metric, place, value) for place in range(len(metric.columns))]
+
+
+def _values(metric: Metric, means: Numbers, sizes: Numbers, slope: Numbers) -> Numbers:
+    """Return what a metric is in each arm, from the means of its columns, measured from their middles."""
+    values = middle_of(metric.column) + means[0]
+    if metric.denominator is not None:
+        below = middle_of(metric.denominator) + means[1]
+        least = _LEAST_DENOMINATOR * half_range(metric.denominator)
+        return values / np.where(np.abs(below.real) < least, within(below, least, np.inf), below)
+    if metric.covariate is not None:
+        return values - slope * (means[1] - sizes / sizes.sum() @ means[1])
+    return values
+
+
+def _covariances(sums: _Sums, first: _Column, second: _Column, value: ValueOf) -> Numbers:
     """Return the covariance of two columns within each arm, no larger than their variances allow."""
-    sizes = sums.sizes
+    sizes = sums.sizes(value)
     one, other = sorted((first.name, second.name))
     crossed = first.means * second.means * (1 - sums.variance("size") / sizes**2)
-    most = np.sqrt(first.variances * second.variances)
-    return np.clip(sums.values[f"product of {one} and {other}"] / sizes - crossed, -most, most)
+    most = np.sqrt(first.variances.real * second.variances.real)
+    return within(sums.of(f"product of {one} and {other}", value) / sizes - crossed, -most, most)
 
 
-def _adjusted(
-    sums: _Sums, outcome: _Column, before: _Column, covariances: Array
-) -> tuple[Array, Array, str, list[JointNoise]]:
-    """Return arm means adjusted for a covariate, their derivatives by its means, a note, and the noise in the slope.
+def _slope(sums: _Sums, columns: Sequence[_Column], value: ValueOf) -> Numbers:
+    """Return the slope of a metric on its covariate within arms.
 
-    The slope is the regression slope within arms, smaller where noise in the covariate's means would cost more than
-    the adjustment gains: any slope is right in a randomised experiment, and this one gives the least variance.
+    It is smaller where noise in the covariate's means would cost more than the adjustment gains: any slope is right in
+    a randomised experiment, and this one gives the least variance.
     """
-    sizes = sums.sizes
+    outcome, before = columns
+    sizes = sums.sizes(value)
     units = sizes.sum()
     noise = sums.variance(f"total of {before.name}") * len(sizes) / units
-    spread = float(sizes @ before.variances / units) + noise
-    slope = float(sizes @ covariances / units) / spread if spread > 0 else 0.0
-    shares = sizes / units
-    apart = before.means - shares @ before.means
-    values: Array = outcome.middle + outcome.means - slope * apart
-    by_before: Array = -slope * (np.eye(len(sizes)) - shares)
-    by_slope = -apart / (spread * units) if spread > 0 else np.zeros(len(sizes))
-    one, other = sorted((outcome.name, before.name))
-    lines = np.tile(by_slope, (len(sizes), 1))
-    extra = sums.noise(f"product of {one} and {other}", lines)
-    if f"deficit of {before.name}" in sums.values:
-        extra += sums.noise(f"deficit of {before.name}", slope * lines)
-    before_variance, residual = (
-        float(sizes @ outcome.variances),
-        float(sizes @ (outcome.variances - slope * covariances)),
-    )
-    gain = max(1 - residual / before_variance, 0.0) if before_variance > 0 else 0.0
-    return values, by_before, f"adjusted for {before.name}, which explains {gain:.0%} of the variance", extra
+    spread = sizes @ before.variances / units + noise
+    return sizes @ _covariances(sums, outcome, before, value) / units / spread if spread.real > 0 else 0.0
 
 
 def _denominator(sums: _Sums, metric: Metric, places: tuple[int, int]) -> str:
     """Return why a ratio has no interval: its denominator may be 0 in a compared arm. Empty where it has one."""
     if metric.denominator is None:
         return ""
-    column, sizes = _column(sums, metric, 1), sums.sizes
+    column, sizes = _column(sums, metric, 1, sums.release.value), sums.sizes(sums.release.value)
     noise = sums.variance(f"total of {column.name}") + column.means**2 * sums.variance("size")
     errors = np.sqrt(noise / sizes**2 + column.variances / sizes)
     near = np.abs(column.middle + column.means) < _SURE * errors

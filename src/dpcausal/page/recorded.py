@@ -15,6 +15,14 @@ ESTIMANDS = (
     message("average treatment effect (risk difference)"),
     message("average treatment effect: mean outcome with all treated minus mean outcome with none"),
     message("average treatment effect (risk difference): mean outcome with all treated minus mean outcome with none"),
+    message(
+        "average treatment effect over all units, with an outcome or without: mean outcome with all treated minus mean "
+        "outcome with none"
+    ),
+    message(
+        "average treatment effect (risk difference) over all units, with an outcome or without: mean outcome with all "
+        "treated minus mean outcome with none"
+    ),
     message("average treatment effect on the treated"),
     message("average treatment effect on the controls"),
     message("average treatment effect in the overlap population, a unit counting as e (1 - e), e its propensity score"),
@@ -124,6 +132,7 @@ ASSUMPTIONS = (
     message("within strata of {strata} the arms are comparable: no residual confounding"),
     message("outcomes are linear in these"),
     message("outcomes are linear in these, with one effect for all"),
+    message("outcomes are missing at random given the arm and {covariates}"),
     message("outcomes are linear in these in each arm, or treatment follows a logistic regression on them"),
     message("treatment follows a logistic regression on these"),
     message("outcomes and {received} are linear in these"),
@@ -237,6 +246,8 @@ NOTES = (
     message("nothing in this result checks that trends are parallel"),
     message("outcomes were not winsorised: within the public bounds noise is small, or hides the tail"),
     message("rehearsed with {share} of {n} units treated and an outcome of mean {mean} and standard deviation {sd}"),
+    message("averaged over about {units} units, of which about {missing} have no outcome (noisy)"),
+    message("rehearsed as if no outcome were missing; where units without one differ, the interval will be wider"),
     message("strata count as about {size} of {units} units (noisy)"),
     message("the scale of the privacy noise is private too: it was estimated, with noise"),
     message("answered"),

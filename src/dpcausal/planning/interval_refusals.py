@@ -1,5 +1,6 @@
 """How often privacy noise leaves a study without an interval, from rehearsals with noise."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
@@ -29,22 +30,24 @@ def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guaran
 
     They expect the same table as the rehearsal that predicts a width, so that both are about one study.
     """
-    effects = (
-        estimator.estimate(_NoisyRehearsal(rehearsal, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
-        for run in range(REHEARSALS)
-    )
-    return sum(bool(effect.no_interval) for effect in effects)
+    return sum(_refusals(estimator, rehearsal, guarantee, REHEARSALS))
 
 
 def is_often_refused(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> bool:
     """Return whether at least 3 of 8 rehearsals with noise yield no interval; no more are rehearsed than that takes."""
-    refused = 0
-    for run in range(_FEW):
-        noisy = _NoisyRehearsal(rehearsal, run)
-        refused += bool(estimator.estimate(noisy, epsilon=guarantee.epsilon, delta=guarantee.delta).no_interval)
-        if refused == _OFTEN or run + 1 - refused > _FEW - _OFTEN:
+    left = {True: _OFTEN, False: _FEW - _OFTEN + 1}
+    for refused in _refusals(estimator, rehearsal, guarantee, _FEW):
+        left[refused] -= 1
+        if not left[refused]:
             break
-    return refused == _OFTEN
+    return not left[True]
+
+
+def _refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee, runs: int) -> Iterator[bool]:
+    """Yield of each rehearsal with noise whether it yields no interval."""
+    for run in range(runs):
+        noisy = _NoisyRehearsal(rehearsal, run)
+        yield bool(estimator.estimate(noisy, epsilon=guarantee.epsilon, delta=guarantee.delta).no_interval)
 
 
 def odds(refused: int) -> str:

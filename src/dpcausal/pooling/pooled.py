@@ -192,6 +192,7 @@ def pool(
         missing_outcomes=weighted_average(
             [effect.missing_outcomes for effect in counted.values()], [effect.n for effect in counted.values()]
         ),
+        includes_missing=first.includes_missing,
         bias_bound=largest_bias(rule, weights, [effect.bias_bound for effect in sites.values()]),
         left_in=largest_bias(rule, weights, [effect.left_in for effect in sites.values()]),
         sites=_shares(sites, weights, absent),

@@ -33,6 +33,8 @@ from dpcausal.queries.covariate_counts import CovariateCounts as CovariateCounts
 from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMoments
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
 from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
+from dpcausal.queries.covariate_totals import CovariateTotals as CovariateTotals
+from dpcausal.queries.custom_sums import CustomSums as CustomSums
 from dpcausal.queries.cutoff_moments import CutoffMoments as CutoffMoments
 from dpcausal.queries.cuts import Cut as Cut
 from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
@@ -62,6 +64,7 @@ from dpcausal.queries.stratum_contrasts import StratumContrasts as StratumContra
 from dpcausal.queries.stratum_matches import StratumMatches as StratumMatches
 from dpcausal.queries.subgroup_moments import ClusterMoments as ClusterMoments
 from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
+from dpcausal.queries.varying_effect_moments import VaryingEffectMoments as VaryingEffectMoments
 from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
 from dpcausal.queries.weighted_counts import WeightedCounts as WeightedCounts
 from dpcausal.schema import Schema
@@ -107,6 +110,9 @@ QUERIES: dict[str, type[Query]] = {
         WeightedCovariates,
         CovariateCounts,
         MissingOutcomes,
+        CovariateTotals,
+        VaryingEffectMoments,
+        CustomSums,
     )
 }
 """Every query there is, by name. What else must be known of each is derived from it."""

@@ -1,7 +1,7 @@
 """Numbers of units by arm, in strata or in bins of a public propensity score: overlap."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -16,36 +16,34 @@ from dpcausal.queries.features import (
     check_coefficients,
     clipped_coefficients,
     name_tuple,
-    score_columns,
     single_feature,
 )
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import Norm
 from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import ONE
-from dpcausal.treatment import TableColumn
+from dpcausal.sums.numbers import ONE, Number
 from dpcausal.validation import is_number
 
 MOST_EDGES = 100
 
 
-def _counts(bins: Sequence[str], norm: Norm) -> Sensitivity:
-    """Return the sensitivity of counts: a unit leaves one arm of one bin and joins another."""
-    coordinates = tuple(Coordinate(f"size_{arm} of {name}", 1.0, Fraction(1)) for name in bins for arm in (0, 1))
-    return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+def _counts(cells: Mapping[Number, int], bins: Sequence[str]) -> Sums:
+    """Return the number of units in each arm of each bin."""
+    labels = tuple(f"_{arm} of {name}" for name in bins for arm in (0, 1))
+    return Sums({**cells, TREATMENT: 2}, {"size": ONE}, weights={"size": Fraction(1)}, labels=labels)
 
 
 @dataclass(frozen=True)
-class StratumCounts(Query):
-    """The number of units in each arm of each stratum of a public partition. Proof: docs/proofs/arm_counts.md.
+class StratumCounts(SummingQuery):
+    """The number of units in each arm of each stratum of a public partition.
 
     Attributes:
         cells: The strata.
     """
 
     name: ClassVar[str] = "stratum_counts"
-    adds_up: ClassVar[bool] = True
 
     cells: Cells
 
@@ -58,18 +56,9 @@ class StratumCounts(Query):
         """Return the name of each stratum."""
         return self.cells.names(schema)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
-        return _counts(self.bins(schema), norm)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
-        labels = tuple(f"_{arm} of {name}" for name in self.bins(schema) for arm in (0, 1))
-        return (Sums(strata(self.cells.by, schema) | {TREATMENT: 2}, {"size": ONE}, labels=labels),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, *self.cells.reads(schema)
+        return (_counts(strata(self.cells.by, schema), self.bins(schema)),)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -78,10 +67,8 @@ class StratumCounts(Query):
 
 
 @dataclass(frozen=True)
-class ScoreCounts(Query):
+class ScoreCounts(SummingQuery):
     """The number of units in each arm of each bin of a propensity score that is public already.
-
-    Proof: docs/proofs/arm_counts.md.
 
     Attributes:
         covariates: The covariates of the score.
@@ -90,7 +77,6 @@ class ScoreCounts(Query):
     """
 
     name: ClassVar[str] = "score_counts"
-    adds_up: ClassVar[bool] = True
 
     covariates: Sequence[str]
     coefficients: Sequence[float]
@@ -114,21 +100,12 @@ class ScoreCounts(Query):
         inner = (f"{low} ≤ score < {high}" for low, high in itertools.pairwise(edges))
         return f"score < {edges[0]}", *inner, f"score ≥ {edges[-1]}"
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
-        check_coefficients(self.coefficients, self.covariates, schema)
-        return _counts(self.bins(), norm)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
+        check_coefficients(self.coefficients, self.covariates, schema)
         table = np.searchsorted(self.edges, 1 / (1 + np.exp(-EXPONENTS)), side="right")
         place = looked_up(table, predictor(self.coefficients, self.covariates, schema))
-        labels = tuple(f"_{arm} of {name}" for name in self.bins() for arm in (0, 1))
-        return (Sums({place: len(self.edges) + 1, TREATMENT: 2}, {"size": ONE}, labels=labels),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return score_columns(self.covariates, schema)
+        return (_counts({place: len(self.edges) + 1}, self.bins()),)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

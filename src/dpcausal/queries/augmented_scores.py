@@ -1,5 +1,6 @@
 """Sums of augmented scores, which combine a propensity score with regressions of the outcome."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Self, get_args
@@ -7,16 +8,17 @@ from typing import ClassVar, Literal, Self, get_args
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
 from dpcausal.queries.features import check_estimand, largest_weight, single_feature
 from dpcausal.queries.models import EXTREME, MODERATE, Modelled, check_limits
-from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
+from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.scores import (
     FACTOR_TICKS,
     PREDICTOR_TICKS,
     by_arm,
     looked_up,
-    overlaps,
+    overlap_table,
     predictor,
     unit_weight,
 )
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, Clip, Constant, Number, Shift, deficit, indicator, sign
@@ -25,7 +27,7 @@ AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
 
 
 @dataclass(frozen=True)
-class AugmentedScores(Modelled):
+class AugmentedScores(Modelled, SummingQuery):
     """Sums of augmented scores: each unit's own estimate of the effect, from models that are public already.
 
     A unit's score is the effect that the outcome regressions predict, plus the residual of its outcome times the weight
@@ -33,7 +35,8 @@ class AugmentedScores(Modelled):
     e (1 - e), e the propensity. Scores are clipped to `limit` half ranges of the outcome. With scores f as shares of
     that limit and targets g (1 for ATE, 1 for treated units for ATT, e (1 - e) for ATO) as shares of the largest
     target, the answer holds the sums of f (score), g (target_sum), 1 - f² (deficit), f g (product) and
-    g² (target_square_sum), and the number of clipped scores (clipped). Proof: docs/proofs/augmented_scores.md.
+    g² (target_square_sum), and the number of clipped scores (clipped). Noise is in proportion to the scores that the
+    models can give, which is the limit at most.
 
     Attributes:
         estimand: Whose effect the scores are for.
@@ -65,28 +68,9 @@ class AugmentedScores(Modelled):
         """The largest target there can be."""
         return 0.25 if self.estimand == "ATO" else 1.0
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
-        self.check_models(schema)
-        score, target = self.limit * outcome_tick(schema), self.largest_target
-        moves = {
-            "score": (score, 2 * GRID),
-            "target_sum": (target / GRID, GRID),
-            "deficit": (score**2 * GRID, GRID),
-            "product": (score * target, 2 * GRID),
-            "target_square_sum": (target**2 / GRID, GRID),
-            "clipped": (1.0, 1),
-        }
-        coordinates = tuple(
-            Coordinate(name, tick, Fraction(move * self.weights[name])) for name, (tick, move) in moves.items()
-        )
-        power = {"l1": 1, "l2": 2}[norm]
-        total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))
-        # The root of a number is at most half of one more than it.
-        return Sensitivity(norm, coordinates, total if norm == "l1" else (1 + total) / 2)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
+        self.check_models(schema)
         score, target = self.score(schema)
         kept, bits = Clip(score, -GRID, GRID), GRID.bit_length() - 1
         numbers = {
@@ -97,7 +81,20 @@ class AugmentedScores(Modelled):
             "target_square_sum": Shift(target * target, bits),
             "clipped": 1 - indicator(Between(score, -GRID, GRID)),
         }
-        return (Sums({TREATMENT: 2}, {}, numbers),)
+        ranges = {"score": 2 * GRID, "product": 2 * GRID, "clipped": 1}
+        weights = {name: Fraction(ranges.get(name, GRID) * weight) for name, weight in self.weights.items()}
+        return (Sums({TREATMENT: 2}, {}, numbers, weights),)
+
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum that is not a count."""
+        score, target = self.limit * outcome_tick(schema), self.largest_target
+        return {
+            "score": score,
+            "target_sum": target / GRID,
+            "deficit": score**2 * GRID,
+            "product": score * target,
+            "target_square_sum": target**2 / GRID,
+        }
 
     def score(self, schema: Schema) -> tuple[Number, Number]:
         """Return a unit's score before the limit, in ticks of which GRID make the limit, and its target."""
@@ -115,7 +112,7 @@ class AugmentedScores(Modelled):
         residual = Shift(sign(TREATMENT) * Shift(weight * missed, bits) * factor, of_factor)
         if self.estimand == "ATT":
             return residual, GRID * TREATMENT
-        overlap = looked_up(overlaps(self.clip), exponent) if self.estimand == "ATO" else Constant(GRID)
+        overlap = looked_up(overlap_table(self.clip), exponent) if self.estimand == "ATO" else Constant(GRID)
         effect = Shift((means[1] - means[0]) * overlap, bits)
         factor = round(self.largest_target / self.limit * FACTOR_TICKS)
         return residual + Shift(effect * factor, of_factor), overlap

@@ -1,20 +1,21 @@
 """Sums of each unit's change from a value before to a value after, and of its squares, in each arm."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.queries.arm_moments import moment_sensitivity, moment_sums
+from dpcausal.queries.arm_moments import moment_sums, moment_ticks
 from dpcausal.queries.coerced import in_ticks
 from dpcausal.queries.features import is_measured
-from dpcausal.queries.query import GRID, Norm, Query, Sensitivity
+from dpcausal.queries.query import GRID, Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Shift
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 FINE = 2**20
@@ -25,10 +26,10 @@ _NARROWEST = 1000
 
 
 @dataclass(frozen=True)
-class ChangeMoments(Query):
+class ChangeMoments(SummingQuery):
     """The sums of `ArmMoments` for each unit's change, the value after minus the value before.
 
-    A change beyond its public bounds counts as the nearer bound. Proof: docs/proofs/change_moments.md.
+    A change beyond its public bounds counts as the nearer bound.
 
     Attributes:
         before: The covariate that holds the value before.
@@ -38,7 +39,6 @@ class ChangeMoments(Query):
     """
 
     name: ClassVar[str] = "change_moments"
-    adds_up: ClassVar[bool] = True
 
     before: str
     after: str
@@ -74,18 +74,6 @@ class ChangeMoments(Query):
         """The covariates that are outcomes too: the values before and after."""
         return tuple(name for name in (self.before, self.after) if name)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        (_, before), (_, after) = self.columns(schema)
-        low, high = widest_change(before, after)
-        if not (low <= self.low and self.high <= high and high - low <= _NARROWEST * (self.high - self.low)):
-            raise QueryError(
-                expected=f"bounds of the change within {low:g} and {high:g}, at least a thousandth of that apart",
-                got=f"{self.low:g} to {self.high:g}",
-                hint="the widest change follows from the bounds of both columns.",
-            )
-        return moment_sensitivity((self.high - self.low) / 2 / GRID, schema, protects, norm)
-
     def factors(self, schema: Schema) -> tuple[int, int, int]:
         """Return by what ticks of the columns after and before are multiplied, and what is added, for a fine change."""
         (_, before), (_, after) = self.columns(schema)
@@ -98,18 +86,25 @@ class ChangeMoments(Query):
             round(shift / half * GRID * FINE),
         )
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         """Return the answer as data."""
-        before, after = (in_ticks(*each) for each in self.columns(schema))
+        columns = self.columns(schema)
+        low, high = widest_change(columns[0][1], columns[1][1])
+        if not (low <= self.low and self.high <= high and high - low <= _NARROWEST * (self.high - self.low)):
+            raise QueryError(
+                expected=f"bounds of the change within {low:g} and {high:g}, at least a thousandth of that apart",
+                got=f"{self.low:g} to {self.high:g}",
+                hint="the widest change follows from the bounds of both columns.",
+            )
+        before, after = (in_ticks(*each) for each in columns)
         times_after, times_before, shift = self.factors(schema)
         fine = times_after * after - times_before * before + shift
         change = Shift(Clip(fine, -GRID * FINE, GRID * FINE), FINE.bit_length() - 1)
-        return (moment_sums(change, schema, protects),)
+        return (moment_sums(change, schema, protects, norm),)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        (_, before), (_, after) = self.columns(schema)
-        return schema.treatment, before, after
+    def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
+        """Return the size of one tick of each sum that is not a count."""
+        return moment_ticks((self.high - self.low) / 2 / GRID)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

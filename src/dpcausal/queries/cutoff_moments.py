@@ -1,5 +1,6 @@
 """Sums of the outcome, of the distance from a cutoff and of their products, on both sides of the cutoff."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, TypeGuard
@@ -8,12 +9,12 @@ from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, rounded
 from dpcausal.queries.profiles import grid
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import ONE, Bin, Clip, Lookup, Shift, Ticks
-from dpcausal.treatment import TableColumn
+from dpcausal.sums.numbers import ONE, Bin, Clip, Lookup, Number, Shift, Ticks
 from dpcausal.validation import is_number
 
 FINE = 2**10
@@ -26,12 +27,12 @@ _NARROWEST = 1000
 
 
 @dataclass(frozen=True)
-class CutoffMoments(Query):
+class CutoffMoments(SummingQuery):
     """Sums over the units within a bandwidth of a cutoff, for a linear regression of the outcome on each side of it.
 
     The distance from the cutoff is measured from the middle of the side's window, so that it lies between -1, at the
     cutoff, and 1, at the bandwidth. On each side the answer holds the number of units, and sums of the outcome, of the
-    distance, of their product, and of what their squares lack to the largest. Proof: docs/proofs/cutoff_moments.md.
+    distance, of their product, and of what their squares lack to the largest.
 
     Attributes:
         running: The covariate, a number, that decides on the treatment.
@@ -41,7 +42,6 @@ class CutoffMoments(Query):
     """
 
     name: ClassVar[str] = "cutoff_moments"
-    adds_up: ClassVar[bool] = True
 
     running: str
     cutoff: float
@@ -93,26 +93,6 @@ class CutoffMoments(Query):
         """The covariates that are outcomes too: the running variable, which decides on the treatment."""
         return (self.running,)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        self.place(schema)
-        low, high = schema.outcome_bounds
-        half = (high - low) / 2
-        parts = {
-            "total": (half / FINE, 2 * FINE),
-            "product": (half / FINE**2, FINE**2),
-            "distance": (1 / FINE, 2 * FINE),
-            "size": (1.0, 4),
-            "spread": (1 / FINE**2, 4 * FINE**2),
-            "deficit": (half**2 / FINE**2, 2 * FINE**2),
-        }
-        coordinates = tuple(
-            Coordinate(f"{name}_{arm}", unit, Fraction(weight))
-            for name, (unit, weight) in parts.items()
-            for arm in (0, 1)
-        )
-        return Sensitivity(norm, coordinates, _bound(protects, norm))
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
         (cutoff, bandwidth), running = self.window(schema), Ticks(f"covariate_{self.place(schema)}")
@@ -130,11 +110,28 @@ class CutoffMoments(Query):
             "spread": FINE**2 - distance * distance,
             "deficit": FINE**2 - outcome * outcome,
         }
-        return (Sums({Lookup(window, (2, below, above, 2)): 2}, numbers),)
+        weights = {
+            "total": 2 * FINE,
+            "product": FINE**2,
+            "distance": 2 * FINE,
+            "size": 4,
+            "spread": 4 * FINE**2,
+            "deficit": 2 * FINE**2,
+        }
+        sides: dict[Number, int] = {Lookup(window, (2, below, above, 2)): 2}
+        return (Sums(sides, numbers, weights={name: Fraction(each) for name, each in weights.items()}),)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, schema.outcome, self.column(schema)
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum that is not a count."""
+        low, high = schema.outcome_bounds
+        half, squared = (high - low) / 2, FINE**2
+        return {
+            "total": half / FINE,
+            "product": half / squared,
+            "distance": 1 / FINE,
+            "spread": 1 / squared,
+            "deficit": half**2 / squared,
+        }
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -150,9 +147,3 @@ class CutoffMoments(Query):
 def _may_run(column: Column) -> TypeGuard[Real]:
     """Return whether a column is a number in its own unit."""
     return isinstance(column, Real) and column.scale is None
-
-
-def _bound(protects: Protects, norm: Norm) -> Fraction:
-    if protects == "outcome":
-        return Fraction(3) if norm == "l1" else root_above(Fraction(5))
-    return Fraction(9, 2) if norm == "l1" else root_above(5 + Fraction(5, 16))

@@ -9,14 +9,14 @@ from typing import ClassVar, Self
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
-from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
+from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut
 from dpcausal.queries.profiles import ticks_of
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Clip
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 MOST_TIMES = 60
@@ -25,10 +25,10 @@ MOST_COUNTS = 20_000
 
 
 @dataclass(frozen=True)
-class EventCounts(Query):
+class EventCounts(SummingQuery):
     """How many units leave follow-up between public times, by arm and by what ended it, and how many go beyond.
 
-    One unit leaves one count and joins another, however many there are. Proof: docs/proofs/event_counts.md.
+    One unit leaves one count and joins another, however many there are.
 
     Attributes:
         times: Where one interval of time ends and the next begins, in rising order; the last is the horizon. A time
@@ -38,7 +38,6 @@ class EventCounts(Query):
     """
 
     name: ClassVar[str] = "event_counts"
-    adds_up: ClassVar[bool] = True
 
     times: Sequence[float]
     event: str = ""
@@ -105,8 +104,8 @@ class EventCounts(Query):
         """The covariates that are outcomes too: what ended follow-up."""
         return (self.event,) if self.event else ()
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low < self.times[0] and self.times[-1] <= high):
             raise QueryError(
@@ -114,25 +113,14 @@ class EventCounts(Query):
                 got=f"outcome {schema.outcome.name!r} and times from {self.times[0]!r} to {self.times[-1]!r}",
                 hint="declare the time as the outcome, Real(name, 0, longest follow-up), and choose times within.",
             )
-        coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.counts(schema))
-        return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        outcome: Real = schema.outcome  # type: ignore[assignment]
         kinds, times = self.kinds(schema), len(self.times)
-        place = kinds * Bin(OUTCOME, tuple(ticks_of(outcome, time) for time in self.times))
+        place = kinds * Bin(OUTCOME, tuple(ticks_of(schema.outcome, time) for time in self.times))
         if self.event:
             place = place + covariate(self.event, schema)
         # Those beyond the last time are in one count, whatever their kind.
         ended = Clip(place, 0, kinds * times)
         cells = (strata(self.by, schema) if self.by else {}) | {TREATMENT: 2, ended: kinds * times + 1}
-        return (Sums(cells, {"": ONE}, labels=self.counts(schema)),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        event = tuple(column for column in schema.covariates if column.name == self.event)
-        return *strata_columns(self.by, schema), *event
+        return (Sums(cells, {"": ONE}, weights={"": Fraction(1)}, labels=self.counts(schema)),)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

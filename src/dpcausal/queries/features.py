@@ -32,16 +32,9 @@ def summed_features(covariates: Sequence[str], schema: Schema) -> tuple[str, ...
     """Return the features of covariates, without the constant, for sums of each.
 
     Raises:
-        QueryError: If they are too many.
+        QueryError: If they are too many, or two have the same name.
     """
-    names = feature_names(covariates, schema)[1:]
-    if len(names) > MOST_FEATURES:
-        raise QueryError(
-            expected=f"covariates that make at most {MOST_FEATURES} features",
-            got=f"{len(names):,}",
-            hint="use fewer covariates, or declare fewer values for them.",
-        )
-    return names
+    return _checked(feature_names(covariates, schema)[1:])
 
 
 def is_measured(column: Column) -> TypeGuard[Real | Binary]:
@@ -59,13 +52,18 @@ def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     names: list[str] = []
     for column in covariates_named(covariates, schema):
         names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
-    if len(names) > MOST_FEATURES:
+    return _checked(tuple(names))
+
+
+def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) > MOST_FEATURES or len(set(names)) < len(names):
         raise QueryError(
-            expected=f"covariates that make at most {MOST_FEATURES} features",
-            got=f"{len(names)}",
-            hint="use fewer covariates: noise grows with their number.",
+            expected=f"covariates that make at most {MOST_FEATURES} features, each with a name of its own",
+            got=f"{len(names):,}: {', '.join(names)[:200]}",
+            hint="use fewer covariates, or fewer values for them: noise grows with their number. No covariate may be "
+            "called like a value of a category (ward=a).",
         )
-    return tuple(names)
+    return names
 
 
 def name_tuple(covariates: Sequence[str]) -> tuple[str, ...]:
@@ -77,6 +75,12 @@ def name_tuple(covariates: Sequence[str]) -> tuple[str, ...]:
     """
     if isinstance(covariates, str):
         return tuple(name.strip() for name in covariates.strip().removeprefix("~").split("+"))
+    if not all(isinstance(name, str) for name in covariates):
+        raise QueryError(
+            expected="names of covariates",
+            got=repr(covariates)[:100],
+            hint='write them in a list, ["age", "sex"], or in a text, "age + sex".',
+        )
     return tuple(covariates)
 
 

@@ -7,29 +7,23 @@ from typing import ClassVar, Self
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import GRID, Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, indicator
-from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
-class MissingOutcomes(Query):
+class MissingOutcomes(SummingQuery):
     """How many units of each compared arm have an outcome, and how many have none.
 
-    One unit leaves one of four counts and joins another, whatever is protected: docs/proofs/missing_outcomes.md.
+    One unit leaves one of four counts and joins another, whatever is protected.
     """
 
     name: ClassVar[str] = "missing_outcomes"
-    adds_up: ClassVar[bool] = True
     counts_missing: ClassVar[bool] = True
     counts: ClassVar[tuple[str, ...]] = ("observed_0", "missing_0", "observed_1", "missing_1")
-
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
-        coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.counts)
-        return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
@@ -37,11 +31,7 @@ class MissingOutcomes(Query):
             "observed": indicator(Between(OUTCOME, -GRID, 0)),
             "missing": indicator(Between(OUTCOME, 1, GRID)),
         }
-        return (Sums({TREATMENT: 2}, numbers),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, schema.outcome
+        return (Sums({TREATMENT: 2}, numbers, weights=dict.fromkeys(numbers, Fraction(1))),)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
         """Return the expected answer without noise: every unit in the comparison has an outcome."""

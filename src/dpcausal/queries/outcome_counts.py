@@ -9,22 +9,21 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
 from dpcausal.queries.profiles import ticks_of
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Number
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 MOST_EDGES = 200
 
 
 @dataclass(frozen=True)
-class _Counts(Query):
+class _Counts(SummingQuery):
     """The base of both queries."""
 
-    adds_up: ClassVar[bool] = True
     _arms: ClassVar[tuple[str, ...]] = ("",)
 
     edges: Sequence[float]
@@ -44,8 +43,8 @@ class _Counts(Query):
         """The name of each bin in the answer; arm after arm, where they are apart."""
         return tuple(f"count{arm}_{place}" for arm in self._arms for place in range(len(self.edges) + 1))
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low < self.edges[0] and self.edges[-1] < high):
             raise QueryError(
@@ -53,20 +52,12 @@ class _Counts(Query):
                 got=f"outcome {schema.outcome.name!r} and edges from {self.edges[0]!r} to {self.edges[-1]!r}",
                 hint="choose edges between the outcome's bounds.",
             )
-        coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.bins)
-        return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        outcome: Real = schema.outcome  # type: ignore[assignment]
-        places = Bin(OUTCOME, tuple(ticks_of(outcome, edge) for edge in self.edges))
+        places = Bin(OUTCOME, tuple(ticks_of(schema.outcome, edge) for edge in self.edges))
         arms: dict[Number, int] = {TREATMENT: 2} if len(self._arms) > 1 else {}
         labels = tuple(name.removeprefix("count") for name in self.bins)
-        return (Sums(arms | {places: len(self.edges) + 1}, {"count": ONE}, labels=labels),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, schema.outcome
+        return (
+            Sums(arms | {places: len(self.edges) + 1}, {"count": ONE}, weights={"count": Fraction(1)}, labels=labels),
+        )
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -80,7 +71,7 @@ class _Counts(Query):
 class OutcomeCounts(_Counts):
     """How many units have an outcome in each bin between public edges, of the units in the comparison.
 
-    One unit leaves one bin and joins another, however many there are: docs/proofs/outcome_counts.md.
+    One unit leaves one bin and joins another, however many there are.
 
     Attributes:
         edges: Where one bin ends and the next begins, in rising order, between the outcome's bounds. An edge belongs to
@@ -94,7 +85,7 @@ class OutcomeCounts(_Counts):
 class ArmOutcomeCounts(_Counts):
     """How many units of each arm have an outcome in each bin between public edges.
 
-    One unit leaves one bin of one arm and joins another, however many there are: docs/proofs/outcome_counts.md.
+    One unit leaves one bin of one arm and joins another, however many there are.
 
     Attributes:
         edges: As in `OutcomeCounts`.

@@ -7,18 +7,18 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, every_arm
 from dpcausal.queries.profiles import ticks_of
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.query import Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, Bin, Where, indicator
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)
-class OutcomesBelow(Query):
-    """How many units have an outcome below a public threshold. One unit moves it by one: docs/proofs/outcomes_below.md.
+class OutcomesBelow(SummingQuery):
+    """How many units have an outcome below a public threshold. One unit moves it by one.
 
     A unit without an outcome is on neither side, unless the outcome declares `missing`.
 
@@ -40,8 +40,8 @@ class OutcomesBelow(Query):
                 hint="choose one within the outcome's bounds.",
             )
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low <= self.threshold <= high):
             raise QueryError(
@@ -49,18 +49,10 @@ class OutcomesBelow(Query):
                 got=f"outcome {schema.outcome.name!r} and threshold {self.threshold!r}",
                 hint="a yes-or-no outcome has its bounds already.",
             )
-        return Sensitivity(norm, (Coordinate("units", 1.0, Fraction(1)),), Fraction(1))
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        outcome: Real = schema.outcome  # type: ignore[assignment]
-        ticks, arms = ticks_of(outcome, self.threshold), len(schema.treatment.arms)
+        ticks, arms = ticks_of(schema.outcome, self.threshold), len(schema.treatment.arms)
         side = indicator(Between(Bin(OUTCOME, (ticks,)), int(self.at_least), int(self.at_least)))
-        return (Sums({}, {"units": Where(Between(every_arm(schema), 0, arms - 1), side)}, everyone=True),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment.every_arm, schema.outcome
+        units = Where(Between(every_arm(schema), 0, arms - 1), side)
+        return (Sums({}, {"units": units}, weights={"units": Fraction(1)}, everyone=True),)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcausal.arrays import Array, Int64s
 from dpcausal.queries.coerced import TREATMENT, features
 from dpcausal.queries.features import Estimand, largest_weight
 from dpcausal.queries.query import GRID
 from dpcausal.schema import Schema
-from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
+from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Table, Where, added, equals
 
 PREDICTOR_TICKS = 2**36
 """Ticks to 1 of a linear predictor."""
@@ -63,11 +62,23 @@ def predictor(coefficients: Sequence[float], covariates: Sequence[str], schema: 
     return added([round(each / root * 2**16) * line for each, line in zip(coefficients, lines, strict=True)])
 
 
-def looked_up(table: NDArray[np.int64], exponent: Number) -> Number:
+def looked_up(table: Table | Int64s, exponent: Number) -> Number:
     """Return a function of a predictor that is tabulated at `EXPONENTS`."""
     bits = (PREDICTOR_TICKS // LOOKUP_TICKS).bit_length() - 1
     place = Clip(Shift(exponent, bits), -LAST_PLACE, LAST_PLACE) + LAST_PLACE
-    return Lookup(place, tuple(table.tolist()))
+    return Lookup(place, table if isinstance(table, Table) else Table(table.tolist()))
+
+
+@lru_cache(maxsize=8)
+def overlap_table(clip: float) -> Table:
+    """Return the overlaps for every exponent, to be looked up."""
+    return Table(overlaps(clip).tolist())
+
+
+@lru_cache(maxsize=8)
+def _weights(estimand: Estimand, clip: float, *, treated: bool) -> Table:
+    """Return the weights for every exponent, to be looked up."""
+    return Table(weight_table(estimand, clip, largest_weight(estimand, clip), treated=treated).tolist())
 
 
 def by_arm(control: Number, treated: Number) -> Number:
@@ -78,6 +89,5 @@ def by_arm(control: Number, treated: Number) -> Number:
 
 def unit_weight(control: Number, treated: Number, estimand: Estimand, clip: float) -> Number:
     """Return a unit's weight as a share of the largest, given the log odds of the arm that it is not in by arm."""
-    largest = largest_weight(estimand, clip)
-    tables = [weight_table(estimand, clip, largest, treated=arm) for arm in (False, True)]
+    tables = [_weights(estimand, clip, treated=arm) for arm in (False, True)]
     return by_arm(looked_up(tables[0], control), looked_up(tables[1], treated))

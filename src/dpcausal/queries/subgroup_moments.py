@@ -1,7 +1,7 @@
 """Sums of the outcome and of its squares in each arm of each group of a public partition, and in each cluster."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -11,66 +11,48 @@ from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
+from dpcausal.queries.arm_moments import moment_ticks
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
 from dpcausal.queries.cuts import double_cut, single_cut
-from dpcausal.queries.query import (
-    GRID,
-    Coordinate,
-    Norm,
-    Query,
-    Sensitivity,
-    outcome_tick,
-    plain_value,
-    value_names,
-)
+from dpcausal.queries.query import GRID, Norm, outcome_tick, plain_value, value_names
+from dpcausal.queries.summing import SummingQuery, by_norm
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Lookup, Number, deficit
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 MOST_CLUSTERS = 2_000
 
-_SUMS: dict[str, Number] = {"size": ONE, "total": OUTCOME, "deficit": deficit(OUTCOME)}
 
-
-def _moments(cells: Sequence[tuple[str, str]], schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-    """Return the sensitivity of three sums in each cell, given its arm and group: a unit leaves one and joins another.
-
-    Proof: docs/proofs/subgroup_moments.md.
-    """
-    tick = outcome_tick(schema)
+def _moments(cells: Mapping[Number, int], labels: Sequence[str], norm: Norm) -> Sums:
+    """Return three sums in each cell: a unit leaves one and joins another."""
+    numbers = {"size": ONE, "total": OUTCOME, "deficit": deficit(OUTCOME)}
     # The deficit moves fully only where the total does not move at all: with these weights it never adds to it.
-    weights = {
-        "l1": {"size": 2, "total": GRID, "deficit": 2 * GRID},
-        "l2": {"size": 1, "total": GRID, "deficit": GRID},
-    }[norm]
-    ticks = {"size": 1.0, "total": tick, "deficit": tick**2 * GRID}
-    coordinates = tuple(
-        Coordinate(f"{part}{arm} of {group}", ticks[part], Fraction(weights[part]))
-        for arm, group in cells
-        for part in ticks
-    )
-    # To another group a unit takes its number along; within one it does not, but may take its outcome twice as far.
-    most = 3 if norm == "l1" and protects != "outcome" else 2
-    return Sensitivity(norm, coordinates, most + Fraction(2, GRID))
+    weights = {"size": by_norm(norm, 2, 1), "total": Fraction(GRID), "deficit": by_norm(norm, 2 * GRID, GRID)}
+    return Sums(cells, numbers, weights=weights, labels=labels)
+
+
+class _CellMoments(SummingQuery):
+    """The base of both queries."""
+
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum that is not a count."""
+        return moment_ticks(outcome_tick(schema))
 
 
 @dataclass(frozen=True)
-class SubgroupMoments(Query):
+class SubgroupMoments(_CellMoments):
     """In each arm of each group: the number of units, the sum of their outcomes, and what their squares lack.
 
     Outcomes z are measured from the middle of their range, and h is half the range; the deficit is the sum of h² - z².
-    One unit is in one arm of one group, so noise does not grow with the number of groups. Proof:
-    docs/proofs/subgroup_moments.md.
+    One unit is in one arm of one group, so noise does not grow with the number of groups.
 
     Attributes:
         cells: The groups.
     """
 
     name: ClassVar[str] = "subgroup_moments"
-    adds_up: ClassVar[bool] = True
 
     cells: Cells
 
@@ -79,19 +61,10 @@ class SubgroupMoments(Query):
         if not isinstance(self.cells, Cells):
             raise QueryError(expected="Cells", got=type(self.cells).__name__, hint='write Cells([Cut("ward")]).')
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        cells = [(f"_{arm}", group) for group in self.cells.names(schema) for arm in (0, 1)]
-        return _moments(cells, schema, protects, norm)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
         labels = tuple(f"_{arm} of {group}" for group in self.cells.names(schema) for arm in (0, 1))
-        return (Sums(strata(self.cells.by, schema) | {TREATMENT: 2}, _SUMS, labels=labels),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, *self.cells.reads(schema), schema.outcome
+        return (_moments(strata(self.cells.by, schema) | {TREATMENT: 2}, labels, norm),)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -100,12 +73,11 @@ class SubgroupMoments(Query):
 
 
 @dataclass(frozen=True)
-class ClusterMoments(Query):
+class ClusterMoments(_CellMoments):
     """In each cluster of a cluster-randomised trial: the number of units, the sum of outcomes, and what squares lack.
 
     Which clusters are treated is public; a unit counts only where its own arm is that of its cluster. The sums are
-    those of `SubgroupMoments`. One unit is in one cluster, so noise does not grow with their number. Proof:
-    docs/proofs/subgroup_moments.md.
+    those of `SubgroupMoments`. One unit is in one cluster, so noise does not grow with their number.
 
     Attributes:
         cluster: The covariate that lists the clusters.
@@ -114,7 +86,6 @@ class ClusterMoments(Query):
     """
 
     name: ClassVar[str] = "cluster_moments"
-    adds_up: ClassVar[bool] = True
 
     cluster: str
     treated: Sequence[Value]
@@ -155,22 +126,14 @@ class ClusterMoments(Query):
             )
         return column
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        return _moments([("", name) for name in self.clusters(schema)], schema, protects, norm)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
         clusters = self.clusters(schema)
         place = 2 * covariate(self.cluster, schema) + TREATMENT
         # A unit whose arm is not that of its cluster is in the place after the last.
         owned = [at if arm == own else len(clusters) for at, own in enumerate(clusters.values()) for arm in (0, 1)]
-        cells: dict[Number, int] = {Lookup(place, tuple(owned)): len(clusters)}
-        return (Sums(cells, _SUMS, labels=tuple(f" of {name}" for name in clusters)),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, self._column(schema), schema.outcome
+        cells = {Lookup(place, tuple(owned)): len(clusters)}
+        return (_moments(cells, tuple(f" of {name}" for name in clusters), norm),)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return an expected answer without an effect: clusters of one size, whose means differ as icc and noise say.

@@ -1,7 +1,7 @@
 """A query as data: cells, and what a unit adds to the sums of its own cell."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -94,7 +94,16 @@ class Sums:
     @property
     def names(self) -> tuple[str, ...]:
         """The name of every sum: cell by cell, and then those over all units."""
-        if not self.cells:
-            return *self.numbers, *self.whole
-        templates = [name if "{}" in name else f"{name}{{}}" for name in self.numbers]
-        return (*(name.replace("{}", label, 1) for label in self.labels for name in templates), *self.whole)
+        return tuple(name for name, _ in self._named())
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """What each sum is called in `numbers` or `whole`, by its name."""
+        return dict(self._named())
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of every sum and what it is called in the description."""
+        templates = {key: key if "{}" in key or not self.cells else f"{key}{{}}" for key in self.numbers}
+        for label in self.labels:
+            yield from ((name.replace("{}", label, 1) if self.cells else name, key) for key, name in templates.items())
+        yield from ((key, key) for key in self.whole)

@@ -1,6 +1,7 @@
 """Numbers computed with NumPy: for sites without push-down, for rehearsals, and as what SQL must agree with."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,6 +47,12 @@ def totals(sums: Sums, units: Units) -> dict[str, int]:
     return {name: int(value) for name, value in zip(sums.names, found, strict=True)}
 
 
+@lru_cache(16)
+def _array(values: tuple[int, ...]) -> Int64s:
+    """Return a table, perhaps a long one, of which batch after batch is looked up."""
+    return np.array(values, dtype=np.int64)
+
+
 class _Found:
     """The numbers computed so far. Ranges are checked where trees are made: nothing here can overflow."""
 
@@ -77,8 +84,7 @@ class _Found:
             case Bin():
                 return np.searchsorted(np.array(number.edges, dtype=np.int64), self.of(number.number), side="right")
             case Lookup():
-                places = self.of(number.number)
-                return np.array(number.values, dtype=np.int64)[places]
+                return _array(number.values)[self.of(number.number)]
             case Where():
                 return np.where(self._holds(number.condition), self.of(number.number), 0)
         raise AssertionError(f"no value for {type(number).__name__}")

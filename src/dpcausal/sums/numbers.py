@@ -88,14 +88,33 @@ class Number:
         return multiplied(number(other), self)
 
 
-class _Table(tuple[int, ...]):  # noqa: SLOT001 (its hash is stored)
-    """Whole numbers, perhaps many, that are hashed once."""
+class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
+    """Whole numbers, perhaps many, that are checked and hashed once."""
+
+    def __new__(cls, values: Iterable[int]) -> "Table":  # noqa: PYI034 (a table stays what it is)
+        """Return the values themselves where they are a table already."""
+        if isinstance(values, Table):
+            return values
+        table = super().__new__(cls, values)
+        check_table("a value of a table", table)
+        return table
 
     def __hash__(self) -> int:
-        if "hash" not in self.__dict__:
-            self.__dict__["hash"] = super().__hash__()
-        known: int = self.__dict__["hash"]
-        return known
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    @cached_property
+    def runs(self) -> tuple[tuple[int, int, int], ...]:
+        """The values with the first and the last place of each, where neighbours are the same."""
+        found, start = [], 0
+        for value, places in groupby(self):
+            end = start + sum(1 for _ in places)
+            found.append((start, end - 1, value))
+            start = end
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -210,9 +229,8 @@ class Bin(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        object.__setattr__(self, "edges", _Table(self.edges))
+        object.__setattr__(self, "edges", Table(self.edges))
         check_whole("the number of edges", len(self.edges), 1, MOST_CODES)
-        check_table("an edge", self.edges)
         for least, most in pairwise(self.edges):
             check_order(least, most)
         low, high = (sum(edge <= end for edge in self.edges) for end in (self.number.low, self.number.high))
@@ -228,8 +246,7 @@ class Lookup(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        object.__setattr__(self, "values", _Table(self.values))
-        check_table("a value of a table", self.values)
+        object.__setattr__(self, "values", Table(self.values))
         if not (self.number.low >= 0 and self.number.high < len(self.values) <= MOST_CODES):
             raise QueryError(
                 expected=f"a table of at most {MOST_CODES:,} values, with one for each value of its number from 0 on",
@@ -239,15 +256,10 @@ class Lookup(Number):
         reached = self.values[self.number.low : self.number.high + 1]
         self._made(min(reached), max(reached), [self.number])
 
-    @cached_property
+    @property
     def runs(self) -> tuple[tuple[int, int, int], ...]:
         """The values with the first and the last place of each, where neighbours are the same."""
-        found, start = [], 0
-        for value, places in groupby(self.values):
-            end = start + sum(1 for _ in places)
-            found.append((start, end - 1, value))
-            start = end
-        return tuple(found)
+        return Table(self.values).runs
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """How far one unit can move the sums of a description: computed, and certified in exact integers."""
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -9,8 +10,8 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import Certificate, Cuts, Kind, Norm, Pairs, bound_from, kinds, root_above
 from dpcausal.sums.description import Sums
+from dpcausal.sums.limits import limited_work
 from dpcausal.sums.maximum import Table, TooManyStatesError, largest
-from dpcausal.sums.serialization import digest
 
 TOLERANCE = 8e-4
 """How far a bound may be above the largest move that was found, in proportion, where the search can help it."""
@@ -28,12 +29,13 @@ _MOST_KEPT = 1_000
 def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
     """Return a bound of how far one unit moves the sums of a description, with its certificate.
 
-    It is kept by the description's digest, and computed once.
+    It is kept, and computed once.
 
     Raises:
         QueryError: If the description is none that the engine can bound.
     """
-    key = digest(description), tuple(sorted(domain.codes.items())), domain.changes, domain.leaves, norm
+    told = (description.cells, description.numbers, description.whole, description.weights, domain.codes)
+    key = *(tuple(each.items()) for each in told), description.everyone, domain.changes, domain.leaves, norm
     if key not in _KEPT:
         while len(_KEPT) >= _MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
@@ -43,9 +45,12 @@ def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certific
 
 def computed_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
     """Return what `sensitivity_bound` keeps."""
-    model = model_of(description, domain)
-    cuts = _search(model, norm)
-    return Certificate(norm, bound_from(model, norm, cuts), cuts)
+    with limited_work():
+        model = model_of(description, domain)
+    with limited_work():
+        cuts = _search(model, norm)
+    with limited_work():
+        return Certificate(norm, bound_from(model, norm, cuts), cuts)
 
 
 _KEPT: dict[tuple[object, ...], Certificate] = {}
@@ -106,14 +111,26 @@ class _Tried:
 
     def more_cuts(self, target: float) -> Cuts:
         """Return the cuts, and one in the middle of each piece with which pairs may move further than a target."""
-        if len(self.pairs.bent) > _MOST_BENT:
+        parts = {place: self._part(place) for place in {self.pairs.choice_of[side] for side in self.pairs.bent}}
+        alike: dict[object, int] = {}
+        for place in sorted(parts):
+            alike.setdefault(parts[place], place)
+        if len(alike) > _MOST_BENT:
             raise TooManyStatesError
+        best = {
+            part: largest(self._tables, self.pairs.sizes, _MOST_SEARCHED, keep=place) for part, place in alike.items()
+        }
         cuts = {key: set(each) for key, each in self.pairs.cuts.items()}
         for side in self.pairs.bent:
             place = self.pairs.choice_of[side]
-            best = largest(self._tables, self.pairs.sizes, _MOST_SEARCHED, keep=place)
             pieces = self.pairs.choices[place].pieces[side]
-            for case, (low, high) in {pieces[state] for state in np.flatnonzero(best > target)}:
+            for case, (low, high) in {pieces[state] for state in np.flatnonzero(best[parts[place]] > target)}:
                 if high - low > 1:
                     cuts.setdefault((side[0], case), set()).add((low + high) // 2)
         return {key: tuple(sorted(each)) for key, each in cuts.items()}
+
+    def _part(self, place: int) -> object:
+        """Return what part a choice plays in all tables. Choices that play the same part are cut alike."""
+        own = [table for table in self._tables if place in table.choices]
+        others = (tuple(each if each != place else -1 for each in table.choices) for table in own)
+        return frozenset(Counter((at, table.values.tobytes()) for at, table in zip(others, own, strict=True)).items())

@@ -5,13 +5,31 @@ from functools import partial
 import numpy as np
 
 from dpcausal.arrays import Int64s
+from dpcausal.queries.summing import SummingQuery
+from dpcausal.schema import Schema
 from dpcausal.sums import numbers
 from dpcausal.sums.adding import Addends, addends
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.numbers import Number
 from dpcausal.sums.printing import floating_sql, is_printable, sql
+from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Batch, Engine, Ticks
+
+
+def answer(context: AnswerContext[SummingQuery]) -> Answer:
+    """Return the sums of a query as its description says."""
+    protects = context.schema.bounded_as(context.guarantee.protects)
+    ticks: dict[str, int] = {}
+    for sums in context.query.sums(context.schema, protects, "l2" if context.guarantee.delta else "l1"):
+        ticks |= add_up(context.engine, sums)
+    return Answer(ticks)
+
+
+def runs_kernel(query: SummingQuery, schema: Schema, engine: Engine) -> bool:  # noqa: ARG001
+    """Return whether a query's sums are added up by a kernel; see `vault.context.KERNELS`."""
+    described = (addends(each) for each in query.sums(schema, schema.protects, "l1"))
+    return not all(is_printable(*each.factors, *each.numbers) for each in described)
 
 
 def add_up(engine: Engine, sums: Sums) -> dict[str, int]:
@@ -40,5 +58,6 @@ def _added(wanted: Addends, batch: Batch) -> Int64s:
     for codes, count in zip(lines, wanted.shape, strict=False):
         place = place * count + codes
     totals = np.zeros((int(np.prod(wanted.shape)), len(wanted.numbers)), dtype=np.int64)
-    np.add.at(totals, place, lines[len(wanted.factors) :].T)
+    for total, line in zip(totals.T, lines[len(wanted.factors) :], strict=True):
+        np.add.at(total, place, line)
     return totals

@@ -11,7 +11,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query, seen_by
 from dpcausal.release import PublicValue
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Engine, adds_products, with_schema
+from dpcausal.vault.engines import Engine, with_schema
 from dpcausal.vault.numerics.learners import Learn
 
 Q_co = TypeVar("Q_co", bound=Query, covariant=True)
@@ -99,9 +99,8 @@ ANSWERS: dict[type[Query], AnswerFunction] = {}
 """The function that answers each query; `vault.answers` fills it."""
 
 
-Kernel = bool | Callable[[Any, Schema], int]
-"""Whether an answer runs a kernel over rows: always, never, or unless the engine adds up products of so many features
-as SQL; see `adds_products`."""
+Kernel = bool | Callable[[Any, Schema, Engine], bool]
+"""Whether an answer runs a kernel over rows: always, never, or as the query, the schema and the engine decide."""
 
 KERNELS: dict[type[Query], Kernel] = {}
 """Which answers run a kernel over rows."""
@@ -123,4 +122,4 @@ def answers(*queries: type[Query], kernel: Kernel = False) -> Callable[[AnswerFu
 def runs_kernel(query: Query, schema: Schema, engine: Engine) -> bool:
     """Return whether the answer to a query runs a kernel over an engine's rows. Only public things decide."""
     kernel = KERNELS[type(query)]
-    return kernel if isinstance(kernel, bool) else not adds_products(engine, kernel(query, schema))
+    return kernel if isinstance(kernel, bool) else kernel(query, schema, engine)

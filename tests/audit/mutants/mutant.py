@@ -17,8 +17,11 @@ from dpcausal.audit.payment import check_debit
 from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
 from dpcausal.audit.targets import TARGETS, Target
-from dpcausal.queries import Query
+from dpcausal.queries import Query, summing
 from dpcausal.queries.scores import weight_table
+from dpcausal.queries.summing import SummingQuery
+from dpcausal.sums.description import Sums
+from dpcausal.vault.adding import add_up
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import Answer, AnswerContext
 
@@ -75,6 +78,7 @@ def found(each: Mutant, *, breaking: bool) -> Finding:
 def _forget() -> None:
     worst_of_all.cache_clear()
     weight_table.cache_clear()
+    summing._sensitivity.cache_clear()
 
 
 def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
@@ -90,6 +94,17 @@ def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
 def answer_by(patch: pytest.MonkeyPatch, query: type[Query], answer: Callable[[AnswerContext[Any]], Answer]) -> None:
     """Let another function answer a query."""
     patch.setitem(ANSWERS, query, answer)
+
+
+def add_up_others(patch: pytest.MonkeyPatch, query: type[SummingQuery], changed: Callable[[Sums], Sums]) -> None:
+    """Let a query's answer add up what its bound is not of."""
+
+    def answer(context: AnswerContext[SummingQuery]) -> Answer:
+        described = context.query.sums(context.schema, context.schema.bounded_as(context.guarantee.protects), "l1")
+        ticks = [add_up(context.engine, changed(sums)) for sums in described]
+        return Answer({name: tick for each in ticks for name, tick in each.items()})
+
+    answer_by(patch, query, answer)
 
 
 def noise_of(query: type[Query], runs: int = 100, **wanted: object) -> Check:

@@ -12,7 +12,8 @@ from dpcausal.audit.densities import check_density
 from dpcausal.calibration import Noise
 from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches
 from dpcausal.release import Noisy
-from dpcausal.vault.answers import arm_moments, logistic
+from dpcausal.vault import adding
+from dpcausal.vault.answers import logistic
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.features import Features
@@ -122,7 +123,7 @@ def drawn_elsewhere(patch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng()
 
     def answer(context: AnswerContext[ArmMoments]) -> Answer:
-        exact = arm_moments.answer(context)
+        exact = adding.answer(context)
         return replace(exact, ticks={name: tick + int(random.integers(1, 2**40)) for name, tick in exact.ticks.items()})
 
     answer_by(patch, ArmMoments, answer)
@@ -132,7 +133,7 @@ def drawn_elsewhere(patch: pytest.MonkeyPatch) -> None:
 def undeclared_draw(patch: pytest.MonkeyPatch) -> None:
     def answer(context: AnswerContext[ArmMoments]) -> Answer:
         context.sampler.laplace([0], 1.0)
-        return arm_moments.answer(context)
+        return adding.answer(context)
 
     answer_by(patch, ArmMoments, answer)
 

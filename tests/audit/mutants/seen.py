@@ -12,7 +12,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, Query, RegressionMoments
-from dpcausal.vault.answers import arm_moments, regression_moments
+from dpcausal.vault import adding
+from dpcausal.vault.answers import regression_moments
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.readers import files
@@ -45,7 +46,7 @@ def _on_an_empty_arm(patch: pytest.MonkeyPatch, act: Callable[[Engine], object])
         sizes = context.engine.aggregate({"treatment": 2}, ["1"])
         if 0 in (sizes[0, 0], sizes[1, 0]):
             act(context.engine)
-        return arm_moments.answer(context)
+        return adding.answer(context)
 
     answer_by(patch, ArmMoments, answer)
 

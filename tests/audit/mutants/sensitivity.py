@@ -1,9 +1,10 @@
 """Answers that one unit moves further than noise pays for."""
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpcausal.queries import (
     ClusterMoments,
     CovariateMoments,
     CovariateSums,
+    CovariateTotals,
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
@@ -36,8 +38,10 @@ from dpcausal.queries import (
     RegressionMoments,
     Sensitivity,
     StratumMatches,
+    VaryingEffectMoments,
     WeightedCounts,
     profiles,
+    summing,
 )
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
@@ -45,13 +49,12 @@ from dpcausal.queries.scores import EXPONENTS
 from dpcausal.release import PublicValue
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
-from dpcausal.vault import coercion, ticks
+from dpcausal.sums.cases import Domain, domain_of
+from dpcausal.sums.description import Sums
+from dpcausal.vault import adding, coercion, ticks
 from dpcausal.vault.answers import (
     arm_regression_moments,
     augmented_scores,
-    change_moments,
-    cutoff_moments,
-    event_counts,
     logistic,
     look_moments,
     matched_contrast,
@@ -63,7 +66,18 @@ from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.ticks import as_ticks
-from tests.audit.mutants.mutant import answer_by, attack_on, mutant, sensitivity_of
+from tests.audit.mutants.mutant import add_up_others, answer_by, attack_on, mutant, sensitivity_of
+
+
+def _times(factor: int, names: Sequence[str], sums: Sums) -> Sums:
+    """Return a description in which some numbers are so many times as large."""
+    return replace(sums, numbers={**sums.numbers, **{name: factor * sums.numbers[name] for name in names}})
+
+
+def _running_totals(context: AnswerContext[Any]) -> Answer:
+    """Return how many units are in each count or one before it."""
+    counts = adding.answer(context).ticks
+    return Answer(dict(zip(counts, itertools.accumulate(counts.values()), strict=True)))
 
 
 @mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals), rereads=True)
@@ -257,9 +271,9 @@ def free_instrument(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InstrumentMoments, "sensitivity", without)
 
 
-@mutant("units counted beyond the bandwidth", sensitivity_of(CutoffMoments, treated_below=False))
-def wide_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cutoff_moments, "within", lambda steps, least, _: f"{steps} >= {least}")
+@mutant("distances beyond the bandwidth", sensitivity_of(CutoffMoments, treated_below=False))
+def far_distances(patch: pytest.MonkeyPatch) -> None:
+    add_up_others(patch, CutoffMoments, partial(_times, 3, ("distance", "product")))
 
 
 @mutant("a unit that changes sides charged as if it left one", sensitivity_of(CutoffMoments, treated_below=True))
@@ -274,8 +288,7 @@ def one_side(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("changes beyond their bounds", sensitivity_of(ChangeMoments))
 def unbounded_changes(patch: pytest.MonkeyPatch) -> None:
-    ticks = change_moments.change_ticks
-    patch.setattr(change_moments, "change_ticks", lambda query, schema: f"(2 * {ticks(query, schema)})")
+    add_up_others(patch, ChangeMoments, partial(_times, 2, ("total",)))
 
 
 @mutant("every arm's size charged as if one alone moved", sensitivity_of(CellMoments))
@@ -325,12 +338,6 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetricMoments, "sensitivity", lighter)
 
 
-@mutant("every metric given the whole budget", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
-def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
-    shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
-    patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
-
-
 @mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
 def heavy_cohorts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(look_moments, "weights", lambda looks, _: (FINE,) * looks)
@@ -347,7 +354,7 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("outcomes from a centre, as far as they reach", sensitivity_of(dpc.queries.WeightedArms, centre=-1.0))
 def far_outcomes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(weighted_arms, "centred", lambda outcomes, centre: outcomes - centre)
+    patch.setattr(weighted_arms, "centred", lambda outcomes, query: outcomes - query.centre_ticks)
 
 
 @mutant("covariate moments with half their bound", sensitivity_of(CovariateMoments, covariates=("age",)))
@@ -417,30 +424,12 @@ def unlimited(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("bins that overlap", sensitivity_of(OutcomeCounts))
 def cumulative(patch: pytest.MonkeyPatch) -> None:
-    def answer(context: AnswerContext[OutcomeCounts]) -> Answer:
-        query, schema = context.query, context.schema
-        below = [
-            f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, edge)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
-            for edge in query.edges
-        ]
-        sums = context.engine.aggregate({}, [*below, "1"])
-        return Answer(dict(zip(query.bins, map(int, sums), strict=True)))
-
-    answer_by(patch, OutcomeCounts, answer)
+    answer_by(patch, OutcomeCounts, _running_totals)
 
 
-@mutant("cumulative counts of each arm", sensitivity_of(ArmOutcomeCounts))
+@mutant("cumulative counts of both arms", sensitivity_of(ArmOutcomeCounts))
 def cumulative_by_arm(patch: pytest.MonkeyPatch) -> None:
-    def answer(context: AnswerContext[ArmOutcomeCounts]) -> Answer:
-        query, schema = context.query, context.schema
-        below = [
-            f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, edge)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
-            for edge in query.edges
-        ]
-        sums = context.engine.aggregate({"treatment": 2}, [*below, "1"])
-        return Answer(dict(zip(query.bins, map(int, sums.ravel()), strict=True)))
-
-    answer_by(patch, ArmOutcomeCounts, answer)
+    answer_by(patch, ArmOutcomeCounts, _running_totals)
 
 
 @mutant("all units of each arm beside those without an outcome", sensitivity_of(MissingOutcomes))
@@ -450,6 +439,25 @@ def overlapping_counts(patch: pytest.MonkeyPatch) -> None:
         return Answer(dict(zip(MissingOutcomes.counts, map(int, sums.ravel()), strict=True)))
 
     answer_by(patch, MissingOutcomes, answer)
+
+
+@mutant("covariates of all units charged as if outcomes alone could change", sensitivity_of(CovariateTotals))
+def totals_for_outcomes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = CovariateTotals.sensitivity
+    patch.setattr(
+        CovariateTotals, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
+    )
+
+
+@mutant("sums for effects that vary, charged like those for one effect", sensitivity_of(VaryingEffectMoments))
+def varying_for_one(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = VaryingEffectMoments.sensitivity
+
+    def smaller(query: VaryingEffectMoments, schema: Schema, protects: Any, norm: Any) -> Sensitivity:
+        usual = RegressionMoments(query.covariates).sensitivity(schema, protects, norm)
+        return replace(sensitivity(query, schema, protects, norm), bound=usual.bound)
+
+    patch.setattr(VaryingEffectMoments, "sensitivity", smaller)
 
 
 @mutant("clusters charged for outcomes where everything can change", sensitivity_of(ClusterMoments))
@@ -462,17 +470,7 @@ def clusters_for_outcomes(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("numbers at risk in place of counts", sensitivity_of(EventCounts))
 def at_risk(patch: pytest.MonkeyPatch) -> None:
-    def answer(context: AnswerContext[EventCounts]) -> Answer:
-        query, outcome = context.query, context.schema.outcome
-        places = event_counts.interval(query, outcome)  # type: ignore[arg-type]
-        sizes = context.engine.aggregate({"treatment": 2, places: len(query.times) + 1}, ["1"])[..., 0]
-        ticks = dict.fromkeys(query.counts(context.schema), 0)
-        for arm in (0, 1):
-            still = map(int, np.cumsum(sizes[arm][::-1])[::-1])
-            ticks |= zip([name for name in ticks if name.startswith(f"count_{arm}_")], still, strict=False)
-        return Answer(ticks)
-
-    answer_by(patch, EventCounts, answer)
+    answer_by(patch, EventCounts, _running_totals)
 
 
 @mutant("weighted counts charged as if a unit kept its arm", sensitivity_of(WeightedCounts))
@@ -507,4 +505,11 @@ def counted_twice(patch: pytest.MonkeyPatch) -> None:
     "a unit that loses its outcome, where arms are public, moves more than is paid for", sensitivity_of(CellMoments)
 )
 def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
+    def staying(schema: Schema, protects: Any) -> Domain:
+        whole = domain_of(schema, protects)
+        if schema.protects == "record":
+            return whole
+        return replace(whole, changes=whole.changes - {"treatment", "arm"}, leaves=False)
+
     patch.setattr(Schema, "bounded_as", lambda _, protects: protects)
+    patch.setattr(summing, "domain_of", staying)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from dpcausal.derivatives import Numbers
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.arm_regressions import ArmRegressions
@@ -159,15 +158,12 @@ class ArmContrasts(BaseEstimator):
 
 def standardised(cells: CellMeans, treatment: Treatment) -> JointEstimate:
     """Return every arm's mean over strata that count by their shares of all units."""
-    strata, arms = cells.sizes.shape
-    units = cells.sizes.sum()
-    shares = cells.sizes.sum(axis=1) / units
-    apart = cells.means - shares @ cells.means
-    weights = np.einsum("s,ab->asb", shares, np.eye(arms))
-    # One more unit in a cell raises the share of its stratum, for the means of all arms.
-    by_size = np.repeat(apart.T[:, :, None], arms, axis=2) / units
-    sampling = (apart.T * shares) @ apart / units
-    return cells.averaged(treatment.every_label, weights, by_size if strata > 1 else None, sampling)
+
+    def formula(means: Numbers, sizes: Numbers) -> Numbers:
+        shares = sizes.sum(axis=1) / sizes.sum()
+        return cells.middle + shares @ means
+
+    return cells.estimates(treatment.every_label, formula)
 
 
 def contrasts_of(means: JointEstimate, treatment: Treatment, which: str) -> JointEstimate:
@@ -177,9 +173,7 @@ def contrasts_of(means: JointEstimate, treatment: Treatment, which: str) -> Join
     pairs = [(reference, place) for place in others]
     if which == "pairs":
         pairs += list(itertools.combinations(others, 2))
-    lines = np.eye(len(means.names))
     return means.mapped(
         [f"{means.names[b]} against {means.names[a]}" for a, b in pairs],
-        [means.values[b] - means.values[a] for a, b in pairs],
-        [(lines[b] - lines[a]).tolist() for a, b in pairs],
+        lambda every: [every[b] - every[a] for a, b in pairs],
     )

@@ -8,17 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.cells import Value
 from dpcausal.columns import Binary
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.interval import NoiseTerm, merged, student_half_width
-from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.interval import merged, student_half_width
 from dpcausal.queries import ClusterMoments
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, guarantee_for
 
 _LEVEL = 0.95
@@ -83,19 +82,24 @@ class ClusterTrial(BaseEstimator):
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), coordinate)
         release = source.release(query, guarantee)
         low, high = source.schema.outcome_bounds
-        arms = [
-            _Arm.of(release, [name for name, its in clusters.items() if its == arm], (high - low) / 2) for arm in (0, 1)
-        ]
-        noise = merged([term for arm in arms for term in arm.noise])
+        half, middle = (high - low) / 2, (low + high) / 2
+        names = [[name for name, its in clusters.items() if its == arm] for arm in (0, 1)]
+        labels = source.schema.treatment.labels_or_values
+        means = release.estimates(labels, lambda value: [middle + _mean(its, half, value) for its in names])
+        sizes = release.estimates(labels, lambda value: [_size(its, value) for its in names])
+        noises = np.diag(means.covariance)
+        arms = [_Arm.of(release, its, half, float(each)) for its, each in zip(names, noises, strict=True)]
+        noise = merged(means.noise_along((-1.0, 1.0)))
         freedom = max(len(clusters) - 2, 1)
         widened = (student_half_width(freedom, _LEVEL) / NormalDist().inv_cdf((1 + _LEVEL) / 2)) ** 2
         few = min(arm.count for arm in arms) < 2
         variance = widened * sum(arm.variance for arm in arms) - noise.variance
+        errors = np.diag([max(widened * arm.variance - arm.noise, 0.0) for arm in arms])
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
             estimand=f"average treatment effect over persons{risk}: mean outcome with all clusters treated minus mean "
             "outcome with none",
-            arms=source.schema.treatment.labels_or_values,
+            arms=labels,
             outcome=source.schema.outcome.name,
             estimate=arms[1].mean - arms[0].mean,
             sampling_sd=None if few else math.sqrt(max(variance, 0.0)),
@@ -114,11 +118,21 @@ class ClusterTrial(BaseEstimator):
             receipts=(release.receipt,),
             notes=(*_clustering(arms), *source.caveats),
             no_interval="an arm with one cluster does not show how clusters differ" if few else "",
-            arm_means=None if few else _arm_means(arms, source, widened),
-            arm_sizes=_arm_sizes(arms, source),
+            arm_means=None if few else replace(means, sampling=tuple(map(tuple, errors.tolist()))),
+            arm_sizes=sizes,
         )
-        sizes = tuple(Measured(arm.size, arm.size_sd) for arm in arms)
-        return warned(effect, source.schema, Signs(sizes=sizes))
+        sds = np.sqrt(np.diag(sizes.covariance)).tolist()
+        return warned(effect, source.schema, Signs(sizes=tuple(map(Measured, sizes.values, sds))))
+
+
+def _size(names: Sequence[str], value: ValueOf) -> Numbers:
+    """Return the number of persons in some clusters, at least one for each."""
+    return within(_values("size", names, value).sum(), float(len(names)), math.inf)
+
+
+def _mean(names: Sequence[str], half: float, value: ValueOf) -> Numbers:
+    """Return the mean outcome of all persons in some clusters, from the middle of its range."""
+    return within(_values("total", names, value).sum() / _size(names, value), -half, half)
 
 
 @dataclass(frozen=True)
@@ -132,9 +146,7 @@ class _Arm:
         variance: The variance of that mean, sampling of clusters and privacy noise together.
         within: The variance of the outcome over persons.
         weighted_size: The mean number of persons in a person's own cluster.
-        size_sd: The standard deviation of the noise in the size.
-        size_noise: The noise in the size.
-        noise: The noise in the mean.
+        noise: The variance of the privacy noise in the mean.
     """
 
     count: int
@@ -143,27 +155,19 @@ class _Arm:
     variance: float
     within: float
     weighted_size: float
-    size_sd: float
-    size_noise: NoiseTerm
-    noise: tuple[NoiseTerm, ...]
+    noise: float
 
     @classmethod
-    def of(cls, release: Release, names: Sequence[str], half: float) -> "_Arm":
+    def of(cls, release: Release, names: Sequence[str], half: float, noise: float) -> "_Arm":
         count = len(names)
-        sizes, totals, deficits = (_values(release, part, names) for part in ("size", "total", "deficit"))
-        size = max(float(sizes.sum()), float(count))
-        mean = min(max(float(totals.sum()) / size, -half), half)
+        sizes, totals, deficits = (_values(part, names, release.value) for part in ("size", "total", "deficit"))
+        size, mean = float(_size(names, release.value)), float(_mean(names, half, release.value))
         residuals = totals - mean * sizes
         spread = float((residuals**2).sum()) * count / max(count - 1, 1)
         squares = half**2 - float(deficits.sum()) / size - mean**2
         size_variance = release.variance(f"size of {names[0]}")
         # Without an exact answer the sum of squared sizes may be anything; a person's own cluster holds the person.
         weighted = (float((sizes**2).sum()) - count * size_variance) / size
-        size_noise = _summed(release, f"size of {names[0]}", 1.0, count)
-        terms = (
-            _summed(release, f"total of {names[0]}", 1 / size, count),
-            _summed(release, f"size of {names[0]}", abs(mean) / size, count),
-        )
         return cls(
             count=count,
             size=size,
@@ -171,25 +175,17 @@ class _Arm:
             variance=spread / size**2,
             within=min(max(squares, 1e-6 * half**2), half**2),
             weighted_size=max(weighted, 1.0),
-            size_sd=size_noise.variance**0.5,
-            size_noise=size_noise,
-            noise=terms,
+            noise=noise,
         )
 
     @property
     def sampling(self) -> float:
         """The variance of the mean without privacy noise; noise may make it negative."""
-        return self.variance - sum(term.variance for term in self.noise)
+        return self.variance - self.noise
 
 
-def _values(release: Release, part: str, names: Sequence[str]) -> Array:
-    return np.array([release.value(f"{part} of {name}") for name in names])
-
-
-def _summed(release: Release, name: str, times: float, count: int) -> NoiseTerm:
-    """Return the noise in a multiple of the sum of so many numbers with noise of one size."""
-    term = release.noise_term(name, times * math.sqrt(count))
-    return replace(term, parts=count * release.parts)
+def _values(part: str, names: Sequence[str], value: ValueOf) -> Numbers:
+    return np.array([value(f"{part} of {name}") for name in names])
 
 
 def _clustering(arms: Sequence[_Arm]) -> tuple[str, ...]:
@@ -202,31 +198,3 @@ def _clustering(arms: Sequence[_Arm]) -> tuple[str, ...]:
     more = sum(arm.within / arm.size * (arm.weighted_size - 1) for arm in arms) / alone
     icc = f"intracluster correlation {(factor - 1) / more:.3f} ± {error / more:.3f}, " if more > 0.5 else ""
     return (f"{icc}design effect {factor:.2f} ± {error:.2f} (noisy, with standard errors; below 0 or 1 by chance)",)
-
-
-def _arm_means(arms: Sequence[_Arm], source: Source, widened: float) -> JointEstimate:
-    """Return both arms' means; the sampling errors are widened for Student's quantile."""
-    low, high = source.schema.outcome_bounds
-    middle = (low + high) / 2
-    variances = [max(widened * arm.variance - sum(term.variance for term in arm.noise), 0.0) for arm in arms]
-    return JointEstimate(
-        names=source.schema.treatment.labels_or_values,
-        values=(middle + arms[0].mean, middle + arms[1].mean),
-        sampling=((variances[0], 0.0), (0.0, variances[1])),
-        noise=tuple(_joint(term, place) for place, arm in enumerate(arms) for term in arm.noise),
-    )
-
-
-def _arm_sizes(arms: Sequence[_Arm], source: Source) -> JointEstimate:
-    """Return both arms' numbers of persons."""
-    return JointEstimate(
-        names=source.schema.treatment.labels_or_values,
-        values=(arms[0].size, arms[1].size),
-        sampling=((0.0, 0.0), (0.0, 0.0)),
-        noise=tuple(_joint(arm.size_noise, place) for place, arm in enumerate(arms)),
-    )
-
-
-def _joint(term: NoiseTerm, place: int) -> JointNoise:
-    """Return the noise in one of two numbers."""
-    return JointNoise(term.family, (term.scale, 0.0) if place == 0 else (0.0, term.scale), term.parts)

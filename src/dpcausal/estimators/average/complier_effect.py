@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
+from dpcausal.derivatives import Numbers
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import ratio_interval
 from dpcausal.errors import RefusedError
@@ -14,10 +17,10 @@ from dpcausal.estimators.instrument_regression import adjusted_parts
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.plausibility import Signs, warned, with_warnings
-from dpcausal.estimators.two_means import arm_sizes_of, size_slopes, variances
+from dpcausal.estimators.two_means import arm_means_of, arm_sizes_of, variances
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 
@@ -68,7 +71,7 @@ class ComplierEffect(BaseEstimator):
     Reference:
         Imbens and Angrist (1994), Identification and estimation of local average treatment effects; Fieller (1954);
         Frölich (2007), Nonparametric IV estimation of local average treatment effects with covariates. Proofs of
-        privacy: docs/proofs/received_moments.md, docs/proofs/instrument_moments.md.
+        privacy: docs/proofs/sums.md, docs/proofs/instrument_moments.md.
 
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
@@ -108,19 +111,17 @@ class ComplierEffect(BaseEstimator):
             guarantee = narrower(wald, source, allowed, "total_1")
             release = source.release(wald, guarantee)
             parts = _parts(release, source)
-        difference, share = parts.values
-        share = share or 1 / source.n  # no division by 0
-        estimate = difference / share
-        gradient = (1 / share, -estimate / share)
+        share = parts.values[1] or 1 / source.n  # no division by 0
+        ratio = replace(parts, values=(parts.values[0], share)).mapped(["effect"], lambda each: each[:1] / each[1:])
         error = parts.standard_error((0.0, 1.0))
         effect = Effect(
             estimand=f"complier average causal effect: mean effect of {self.received} on units that receive it if and "
             "only if assigned to it",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
-            estimate=estimate,
-            sampling_sd=parts.sampling_sd(gradient),
-            noise=parts.noise_along(gradient),
+            estimate=ratio.values[0],
+            sampling_sd=ratio.sampling_sd((1.0,)),
+            noise=ratio.noise_along((1.0,)),
             n=source.n,
             method=f"difference in outcomes over difference in {self.received} between assigned arms ({self._how})",
             guarantee=spent(allowed, (*scaled.receipts, release.receipt)),
@@ -185,31 +186,19 @@ def _parts(release: Release, source: Source) -> JointEstimate:
     """Return the difference in outcomes and in treatment received between arms, with their joint error."""
     low, high = source.schema.outcome_bounds
     half, sizes = (high - low) / 2, arm_sizes_of(release, source)
-    means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
-    shares = [release.value(f"received_{arm}") / sizes[arm] for arm in (0, 1)]  # from one half
-    sampling = [[0.0, 0.0], [0.0, 0.0]]
-    for arm, spread in enumerate(variances(release, half, sizes, means)):
-        size, room = sizes[arm], max(sizes[arm] - 1, 1.0)
+    means, shares = arm_means_of(release, source), arm_means_of(release, source, total="received")  # from one half
+    sampling = np.zeros((2, 2))
+    for arm, spread in enumerate(variances(release, source, half)):
+        size = sizes[arm]
         outcome = min(max(spread, 0.0), half**2)
         noise = release.variance(f"received_{arm}") / size**2
         received = min(max(0.25 - shares[arm] ** 2 + noise, 0.0), 0.25)
         most = math.sqrt(outcome * received)
         product = min(max(release.value(f"product_{arm}") / size - means[arm] * shares[arm], -most), most)
-        sampling[0][0] += outcome / room
-        sampling[0][1] += product / room
-        sampling[1][0] += product / room
-        sampling[1][1] += received / room
-    slopes = {
-        f"{name}_{arm}": tuple((2 * arm - 1) / sizes[arm] * (at == place) for at in (0, 1))
-        for place, name in enumerate(("total", "received"))
-        for arm in (0, 1)
-    }
-    by_means, by_shares = size_slopes(release, sizes, means), size_slopes(release, sizes, shares)
-    for name, (control, treated) in by_means.items():
-        slopes[name] = (treated - control, by_shares[name][1] - by_shares[name][0])
-    return JointEstimate(
-        names=_NAMES,
-        values=(means[1] - means[0], shares[1] - shares[0]),
-        sampling=tuple(map(tuple, sampling)),
-        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items()),
-    )
+        sampling += np.array([[outcome, product], [product, received]]) / max(size - 1, 1.0)
+
+    def formula(value: ValueOf) -> list[Numbers]:
+        both = (arm_means_of(release, source, value, total) for total in ("total", "received"))
+        return [treated - control for control, treated in both]
+
+    return release.estimates(_NAMES, formula, sampling)

@@ -1,24 +1,26 @@
 """The difference between arms in how the outcome changed from before to after."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from dpcausal.columns import Binary, Category
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.two_means import arm_sizes_of, joint_means, joint_sizes
+from dpcausal.estimators.two_means import joint_means, joint_sizes
 from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import Cells, ChangeMoments, Cut, SubgroupMoments
 from dpcausal.queries.change_moments import widest_change
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Receipt, Release, ValueOf
 from dpcausal.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
@@ -63,7 +65,7 @@ class DifferenceInDifferences(BaseEstimator):
 
     Reference:
         Card and Krueger (1994); Roth, Sant'Anna, Bilinski and Poe (2023), What's trending in
-        difference-in-differences? Proofs of privacy: docs/proofs/change_moments.md, docs/proofs/subgroup_moments.md.
+        difference-in-differences? Proof of privacy: docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -121,26 +123,25 @@ class DifferenceInDifferences(BaseEstimator):
         first, rest = guarantee.split(self.placebo_share) if placebo_query else (guarantee, guarantee)
         spent = narrower(query, source, rest, "total_1")
         release = source.release(query, spent)
-        sizes = arm_sizes_of(release, source)
-        means = _change_means(release, source, query)
+        means = joint_means(release, source, (query.low, query.high), floored=True)
         placebo, receipts = None, [release.receipt]
         if placebo_query:
             second = source.release(placebo_query, narrower(placebo_query, source, first, "total_1"))
             name = f"placebo: {self.earlier} to {self.before}"
-            placebo = _differences(_change_means(second, source, placebo_query), [name], [(-1.0, 1.0)])
+            changes = joint_means(second, source, (placebo_query.low, placebo_query.high), floored=True)
+            placebo = changes.mapped([name], _difference)
             receipts.append(second.receipt)
-        effect = _differences(means, ["effect"], [(-1.0, 1.0)])
         low, high = format_number(query.low), format_number(query.high)
         return self._effect(
             source,
             guarantee if placebo_query else spent,
-            effect,
+            means.mapped(["effect"], _difference),
             method=f"difference in differences: change from {self.before}, for each unit",
             handling=(f"changes lie within {low} and {high}; changes beyond were moved to the bound",),
             receipts=receipts,
             placebo=placebo,
             means=means,
-            sizes=joint_sizes(release, source, sizes),
+            sizes=joint_sizes(release, source),
         )
 
     def _query(self, schema: Schema, before: str, after: str, change: Sequence[float]) -> ChangeMoments:
@@ -166,19 +167,12 @@ class DifferenceInDifferences(BaseEstimator):
         guarantee = narrower(query, source, allowed, f"total_1 of {groups[-1]}")
         release = source.release(query, guarantee)
         cells, surest = _cell_means(release, source, groups)
-        gradients = []
-        for last in range(1, len(groups)):
-            gradient = np.zeros(2 * len(groups))
-            gradient[2 * last - 2 : 2 * last + 2] = (1.0, -1.0, -1.0, 1.0)  # before: control, treated; after: the same
-            gradients.append(gradient.tolist())
         names = [f"placebo: {one} to {other}" for one, other in pairwise(groups[:-1])]
-        every = _differences(cells, [*names, "effect"], gradients)
-        effect = _differences(every, ["effect"], [np.eye(len(every.names))[-1].tolist()])
-        placebo = _differences(every, names, np.eye(len(every.names))[:-1].tolist()) if names else None
+        placebo = cells.mapped(names, lambda means: _changes(means)[:-1]) if names else None
         return self._effect(
             source,
             guarantee,
-            effect,
+            cells.mapped(["effect"], lambda means: _changes(means)[-1:]),
             method=f"difference in differences: {groups[-2]} and {groups[-1]}, units seen once",
             handling=("units in one period are not those of another, or their errors are independent",),
             receipts=[release.receipt],
@@ -235,7 +229,7 @@ def _with_means(placebo: JointEstimate | None, means: JointEstimate | None) -> J
     """Return the placebos, or without any the mean change in each arm."""
     if placebo is not None or means is None:
         return placebo
-    return _differences(means, [f"mean change in {name}" for name in means.names], [(1.0, 0.0), (0.0, 1.0)])
+    return replace(means, names=tuple(f"mean change in {name}" for name in means.names))
 
 
 def _trends(placebo: JointEstimate | None) -> tuple[str, ...]:
@@ -244,11 +238,15 @@ def _trends(placebo: JointEstimate | None) -> tuple[str, ...]:
     return ("a placebo whose interval excludes 0 speaks against parallel trends; one that includes 0 is no proof",)
 
 
-def _change_means(release: Release, source: Source, query: ChangeMoments) -> JointEstimate:
-    """Return the mean change in each arm."""
-    sizes = arm_sizes_of(release, source)
-    means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
-    return joint_means(release, source, sizes, means, (query.low, query.high), floored=True)
+def _difference(means: Numbers) -> Numbers:
+    """Return the treated arm's mean minus the control arm's."""
+    return means[1:] - means[:1]
+
+
+def _changes(means: Numbers) -> Numbers:
+    """Return how much more the treated arm's mean changes than the control arm's, from each period to the next."""
+    changes = np.diff(means.reshape(-1, 2), axis=0)
+    return changes[:, 1] - changes[:, 0]
 
 
 def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tuple[JointEstimate, float]:
@@ -256,24 +254,21 @@ def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tupl
     low, high = source.schema.outcome_bounds
     half, middle = (high - low) / 2, (low + high) / 2
     names = [f"{arm} of {group}" for group in groups for arm in (0, 1)]
-    values, errors, noise, surest = [], [], [], np.inf
-    for place, name in enumerate(names):
+    errors, surest = [], np.inf
+
+    def mean_and_size(name: str, value: ValueOf) -> tuple[Numbers, Numbers]:
+        size = within(value(f"size_{name}"), max(release.variance(f"size_{name}") ** 0.5, 2.0), math.inf)
+        return value(f"total_{name}") / size, size
+
+    for name in names:
         size_sd = release.variance(f"size_{name}") ** 0.5
         surest = min(surest, release.value(f"size_{name}") / size_sd)
-        size = max(release.value(f"size_{name}"), size_sd, 2.0)
-        mean = release.value(f"total_{name}") / size
+        mean, size = mean_and_size(name, release.value)
         square = mean**2 - (release.variance(f"total_{name}") + mean**2 * size_sd**2) / size**2
         least = release.variance(f"deficit_{name}") ** 0.5 / size
         spread = min(max(half**2 - release.value(f"deficit_{name}") / size - square, least), half**2)
-        values.append(middle + mean)
         errors.append(spread / (size - 1))
-        for part, slope in ((f"total_{name}", 1 / size), (f"size_{name}", -mean / size)):
-            noise.append(release.joint_noise(part, [slope * (at == place) for at in range(len(names))]))
-    sampling = tuple(map(tuple, np.diag(errors).tolist()))
-    return JointEstimate(tuple(names), tuple(values), sampling, tuple(noise)), float(surest)
-
-
-def _differences(parts: JointEstimate, names: Sequence[str], gradients: Sequence[Sequence[float]]) -> JointEstimate:
-    """Return linear combinations of estimates."""
-    values = [float(np.dot(gradient, parts.values)) for gradient in gradients]
-    return parts.mapped(names, values, gradients)
+    means = release.estimates(
+        names, lambda value: [middle + mean_and_size(name, value)[0] for name in names], np.diag(errors)
+    )
+    return means, float(surest)

@@ -10,7 +10,14 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.estimators.two_means import arm_sizes_of, difference_noise, joint_means, joint_sizes, variances
+from dpcausal.estimators.two_means import (
+    arm_means_of,
+    arm_sizes_of,
+    joint_means,
+    joint_sizes,
+    mean_difference,
+    variances,
+)
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
@@ -58,17 +65,16 @@ class DifferenceInMeans(BaseEstimator):
         query = ArmMoments() if self.with_interval else ArmTotals()
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "total_1")
         release = source.release(query, guarantee)
-        sizes = arm_sizes_of(release, source)
-        means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
-        bounds = source.schema.outcome_bounds
+        difference = mean_difference(release, source)
+        means = joint_means(release, source, source.schema.outcome_bounds) if self.with_interval else None
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
-            estimate=means[1] - means[0],
-            sampling_sd=_sampling_sd(release, source, sizes, means) if self.with_interval else None,
-            noise=difference_noise(release, sizes, means),
+            estimate=difference.values[0],
+            sampling_sd=means.sampling_sd((-1.0, 1.0)) if means else None,
+            noise=difference.noise_along((1.0,)),
             n=source.n,
             method=f"difference in means, {'noisy' if source.arm_sizes is None else 'public'} arm sizes",
             guarantee=guarantee,
@@ -79,29 +85,19 @@ class DifferenceInMeans(BaseEstimator):
             ),
             receipts=(release.receipt,),
             notes=(*_unused(source), *source.caveats),
-            arm_means=joint_means(release, source, sizes, means, bounds) if self.with_interval else None,
-            arm_sizes=joint_sizes(release, source, sizes),
+            arm_means=means,
+            arm_sizes=joint_sizes(release, source),
         )
-        return warned(effect, source.schema, _signs(release, source, sizes, means))
+        return warned(effect, source.schema, _signs(release, source))
 
 
 def _unused(source: Source) -> tuple[str, ...]:
     return ("covariates were not used: nothing is adjusted for",) if source.schema.covariates else ()
 
 
-def _sampling_sd(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> float:
-    """Return the two-sample standard error, corrected for the noise in the squares of the means."""
-    low, high = source.schema.outcome_bounds
-    half = (high - low) / 2
-    spreads = variances(release, half, sizes, means)
-    variance = sum(
-        min(max(within, 0.0), half**2) / max(size - 1, 1.0) for within, size in zip(spreads, sizes, strict=True)
-    )
-    return float(variance**0.5)
-
-
-def _signs(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> Signs:
+def _signs(release: Release, source: Source) -> Signs:
     """Return what the release shows about both arms."""
+    sizes, means = arm_sizes_of(release, source), arm_means_of(release, source)
     low, high = source.schema.outcome_bounds
     half, middle = (high - low) / 2, (low + high) / 2
     counts = [name for name in ("size_1", "compared") if name in release.names]
@@ -109,7 +105,7 @@ def _signs(release: Release, source: Source, sizes: tuple[float, float], means: 
     variance = None
     if "deficit_0" in release.names:
         noise = (release.variance(f"deficit_{arm}") / size**2 for arm, size in enumerate(sizes))
-        variance = Measured(sum(variances(release, half, sizes, means)) / 2, sum(noise) ** 0.5 / 2)
+        variance = Measured(sum(variances(release, source, half)) / 2, sum(noise) ** 0.5 / 2)
     return Signs(
         sizes=tuple(Measured(size, size_sd) for size in (source.arm_sizes or sizes)),
         means=tuple(

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpcausal.columns import Binary, Category
+from dpcausal.derivatives import Numbers
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
@@ -66,29 +67,29 @@ class FactorialEffects(BaseEstimator):
         treatment = source.schema.treatment
         arms = treatment.every_label
         reference = treatment.compared_places[0]
-        # Lines of weights over cells, each level by arm.
-        alone = np.eye(len(levels) * len(arms)).reshape(len(levels), len(arms), len(levels), len(arms))
-        marginal, of_level = alone.mean(axis=0), alone.mean(axis=1)
         others = [place for place in range(len(arms)) if place != reference]
-        lines = {f"{arms[place]} against {arms[reference]}": marginal[place] - marginal[reference] for place in others}
-        lines |= {
-            f"{level} against {levels[0]}": of_level[place] - of_level[0]
-            for place, level in enumerate(levels[1:], start=1)
-        }
-        for place in others:
-            at = alone[:, place] - alone[:, reference]
-            lines |= {
-                f"interaction of {arms[place]} and {level}": at[code] - at[0]
-                for code, level in enumerate(levels[1:], start=1)
-            }
+
+        def all_means(means: Numbers, _: Numbers) -> Numbers:
+            return cells.middle + np.concatenate([means.mean(axis=0), means.ravel()])
+
+        def contrasts(means: Numbers, _: Numbers) -> Numbers:
+            apart = means[:, others] - means[:, [reference]]
+            of_level = means.mean(axis=1)
+            interactions = (apart[1:] - apart[0]).T.ravel()
+            return np.concatenate([apart.mean(axis=0), of_level[1:] - of_level[0], interactions])
+
         names = [f"{arm}, {level}" for level in levels for arm in arms]
-        means = np.concatenate([marginal, alone.reshape(-1, len(levels), len(arms))])
+        contrast_names = [
+            *(f"{arms[place]} against {arms[reference]}" for place in others),
+            *(f"{level} against {levels[0]}" for level in levels[1:]),
+            *(f"interaction of {arms[place]} and {level}" for place in others for level in levels[1:]),
+        ]
         return effect_of(
             source,
             cells,
             guarantee,
-            cells.averaged([*arms, *names], means),
-            cells.averaged(list(lines), np.array(list(lines.values()))),
+            cells.estimates([*arms, *names], all_means),
+            cells.estimates(contrast_names, contrasts),
             estimand="main effect: mean outcome with all treated minus mean outcome with none, averaged over the "
             f"{len(levels)} levels of {self.factor}, which count alike",
             method=f"means of {len(names)} cells, {len(arms)} arms by {len(levels)} levels of {self.factor}, "

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpcausal.arm_curves import ArmCurves
+from dpcausal.derivatives import Numbers
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.base import BaseEstimator
@@ -204,15 +205,13 @@ class QuantileEffects(BaseEstimator):
 
 def _contrasts(levels: Sequence[float], both: Distributions, found: Sequence[Sequence[Quantile]]) -> JointEstimate:
     """Return the difference at each quantile with their joint error; slopes turn errors of shares into theirs."""
-    gradients = np.zeros((len(levels), 2 * len(levels)))
-    for arm, sign in ((0, 1.0), (1, -1.0)):  # where more outcomes are below, the quantile is lower
-        for at, each in enumerate(found[arm]):
-            gradients[at, arm * len(levels) + at] = sign * each.slope
-    return both.shares([each.place for own in found for each in own]).mapped(
-        [_named(level) for level in levels],
-        [one.value - other.value for other, one in zip(*found, strict=True)],
-        gradients.tolist(),
-    )
+    values, rises = (np.array([[getattr(each, part) for each in own] for own in found]) for part in ("value", "slope"))
+
+    def formula(shares: Numbers) -> Numbers:
+        control, treated = values - rises * (shares.reshape(2, -1) - levels)  # more outcomes below: a lower quantile
+        return treated - control
+
+    return both.shares([each.place for own in found for each in own]).mapped(list(map(_named, levels)), formula)
 
 
 def _curves(both: Distributions, source: Source) -> ArmCurves:

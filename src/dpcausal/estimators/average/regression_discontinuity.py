@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import ARM_NOISE_SDS
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Signs, warned
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import CutoffMoments
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.text import format_number
 
@@ -51,7 +53,7 @@ class RegressionDiscontinuity(BaseEstimator):
     Reference:
         Hahn, Todd and van der Klaauw (2001), Identification and estimation of treatment effects with a
         regression-discontinuity design; Imbens and Lemieux (2008). The kernel is uniform. Proof of privacy:
-        docs/proofs/cutoff_moments.md.
+        docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -79,31 +81,22 @@ class RegressionDiscontinuity(BaseEstimator):
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "product_1")
         source = RequiringSource(source, query.required)
         release = source.release(query, guarantee)
-        sides = [_side(release, arm, source.schema.outcome_bounds) for arm in (0, 1)]
+        low, high = source.schema.outcome_bounds
+        sides = [_Side.of(release, arm, (high - low) / 2) for arm in (0, 1)]
         arms = source.schema.treatment.labels_or_values
-        means = JointEstimate(
-            names=arms,
-            values=tuple(sum(source.schema.outcome_bounds) / 2 + side.mean for side in sides),
-            sampling=((sides[0].sampling_variance, 0.0), (0.0, sides[1].sampling_variance)),
-            noise=tuple(
-                release.joint_noise(f"{name}_{arm}", (slope * (arm == 0), slope * (arm == 1)))
-                for arm, side in enumerate(sides)
-                for name, slope in side.slopes.items()
-            ),
+        means = release.estimates(
+            arms,
+            lambda value: [(low + high) / 2 + _Line.of(release, arm, value).at_cutoff for arm in (0, 1)],
+            np.diag([side.sampling_variance for side in sides]),
         )
-        sizes = JointEstimate(
-            names=arms,
-            values=tuple(release.value(f"size_{arm}") for arm in (0, 1)),
-            sampling=((0.0, 0.0), (0.0, 0.0)),
-            noise=tuple(release.joint_noise(f"size_{arm}", (1.0 - arm, float(arm))) for arm in (0, 1)),
-        )
+        sizes = release.estimates(arms, lambda value: [value("size_0"), value("size_1")])
         at = f"{self.running} = {format_number(self.cutoff)}"
         treated = "below" if self.treated_below else "at or above"
         effect = Effect(
             estimand=f"effect at the cutoff: mean effect of treatment on units with {at}",
             arms=arms,
             outcome=source.schema.outcome.name,
-            estimate=sides[1].mean - sides[0].mean,
+            estimate=sides[1].line.at_cutoff - sides[0].line.at_cutoff,
             sampling_sd=means.sampling_sd((-1.0, 1.0)),
             noise=means.noise_along((-1.0, 1.0)),
             n=source.n,
@@ -130,54 +123,83 @@ class RegressionDiscontinuity(BaseEstimator):
         return warned(effect, source.schema, Signs())
 
 
-@dataclass(frozen=True)
-class _Side:
-    """The regression on one side of the cutoff.
+class _Line(NamedTuple):
+    """The regression on one side of the cutoff, from released sums.
+
+    Distances are measured from the middle of the side's window, where the cutoff is at -1, and outcomes from the middle
+    of their range.
 
     Attributes:
-        mean: The mean outcome at the cutoff, from the middle of the outcome's range.
-        sampling_variance: Its sampling variance.
-        slopes: Its derivative by each released sum, for the noise in it.
+        size: The number of units.
+        centre: Their mean distance.
+        variance: The variance of the distances, which noise may make negative.
+        spread: The same within its bounds.
+        outcome: The mean outcome.
+        slope: How far the outcome rises with the distance.
+    """
+
+    size: Numbers
+    centre: Numbers
+    variance: Numbers
+    spread: Numbers
+    outcome: Numbers
+    slope: Numbers
+
+    @classmethod
+    def of(cls, release: Release, arm: int, value: ValueOf) -> "_Line":
+        """Fit the regression of one side."""
+        size = within(value(f"size_{arm}"), max(release.variance(f"size_{arm}") ** 0.5, 3.0), math.inf)
+        centre = within(value(f"distance_{arm}") / size, -1.0, 1.0)
+        variance = 1 - value(f"spread_{arm}") / size - centre**2
+        spread = within(variance, max(_spread_sd(release, arm, size.real), 1e-3), 1.0)
+        outcome = value(f"total_{arm}") / size
+        return cls(
+            size, centre, variance, spread, outcome, (value(f"product_{arm}") / size - centre * outcome) / spread
+        )
+
+    @property
+    def at_cutoff(self) -> Numbers:
+        """The mean outcome at the cutoff."""
+        return self.outcome - self.slope * self.centre - self.slope
+
+
+def _spread_sd(release: Release, arm: int, size: float) -> float:
+    """Return the standard deviation of the noise in the variance of the distances."""
+    spread, sizes, distance = (release.variance(f"{name}_{arm}") ** 0.5 for name in ("spread", "size", "distance"))
+    return math.hypot(spread, sizes, 2 * distance) / size
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of the cutoff.
+
+    Attributes:
+        line: The regression on it.
+        sampling_variance: The sampling variance of the mean outcome at the cutoff.
         refusal: Why there is no interval; empty where there is one.
         floored: Whether noise hides how large the sampling variance is.
     """
 
-    mean: float
+    line: _Line
     sampling_variance: float
-    slopes: dict[str, float]
     refusal: str
     floored: bool
 
-
-def _side(release: Release, arm: int, bounds: tuple[float, float]) -> _Side:
-    """Fit the regression of one side. Distances are measured from the middle of its window; the cutoff is at -1."""
-    value = {name: release.value(f"{name}_{arm}") for name in ("total", "product", "distance", "size", "spread")}
-    noise = {name: release.variance(f"{name}_{arm}") ** 0.5 for name in ("size", "spread", "distance", "deficit")}
-    half = (bounds[1] - bounds[0]) / 2
-    size = max(value["size"], noise["size"], 3.0)
-    centre = min(max(value["distance"] / size, -1.0), 1.0)
-    spread_sd = math.hypot(noise["spread"], noise["size"], 2 * noise["distance"]) / size
-    spread = 1 - value["spread"] / size - centre**2
-    hidden = value["size"] <= ARM_NOISE_SDS * noise["size"] or spread <= ARM_NOISE_SDS * spread_sd
-    spread = min(max(spread, spread_sd, 1e-3), 1.0)
-    outcome = value["total"] / size
-    slope = (value["product"] / size - centre * outcome) / spread
-    middle = outcome - slope * centre  # the mean outcome in the middle of the window
-    by_product = -(1 + centre) / size / spread
-    by_total = 1 / size - centre * by_product
-    within = half**2 - release.value(f"deficit_{arm}") / size - outcome**2 - slope**2 * spread
-    variance = min(max(within, noise["deficit"] / size), half**2) * size / (size - 2)
-    refusal = "noise hides how many units are on a side of the cutoff, or how far they are spread"
-    return _Side(
-        mean=middle - slope,
-        sampling_variance=variance * (by_total - by_product),
-        slopes={
-            "total": by_total,
-            "product": by_product,
-            "distance": -by_total * slope - by_product * middle,
-            "size": -by_total * middle - by_product * slope,
-            "spread": by_product * slope,
-        },
-        refusal=f"{refusal}; use a wider bandwidth, more units or more epsilon" if hidden else "",
-        floored=within < noise["deficit"] / size,
-    )
+    @classmethod
+    def of(cls, release: Release, arm: int, half: float) -> "_Side":
+        """Return one side as released, given half of the outcome's range."""
+        line = _Line.of(release, arm, release.value)
+        size = line.size
+        hidden = release.value(f"size_{arm}") <= ARM_NOISE_SDS * release.variance(
+            f"size_{arm}"
+        ) ** 0.5 or line.variance <= ARM_NOISE_SDS * _spread_sd(release, arm, size)
+        residual = half**2 - release.value(f"deficit_{arm}") / size - line.outcome**2 - line.slope**2 * line.spread
+        least = release.variance(f"deficit_{arm}") ** 0.5 / size
+        variance = min(max(residual, least), half**2) * size / (size - 2)
+        refusal = "noise hides how many units are on a side of the cutoff, or how far they are spread"
+        return cls(
+            line,
+            sampling_variance=variance * (1 + (1 + line.centre) ** 2 / line.spread) / size,
+            refusal=f"{refusal}; use a wider bandwidth, more units or more epsilon" if hidden else "",
+            floored=residual < least,
+        )

@@ -84,7 +84,7 @@ class ScheduledDifference(BaseEstimator):
         now.looks(schema)
         guarantee = _narrower(now, source, guarantee_for(source, epsilon, delta))
         releases = [source.release(self._query(look), guarantee) for look in range(1, now.look + 1)]
-        cells = CellMeans.of(running(releases, schema), schema)
+        cells = CellMeans(running(releases, schema), schema)
         means = standardised(cells, treatment)
         return effect_of(
             source,

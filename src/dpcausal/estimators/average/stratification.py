@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpcausal.calibration import calibrate
+from dpcausal.derivatives import within
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import with_scales
@@ -19,7 +20,7 @@ from dpcausal.estimators.quantile_strata import (
     bins_for,
     numbers_without_edges,
 )
-from dpcausal.estimators.two_means import arm_sizes_of, difference_noise
+from dpcausal.estimators.two_means import arm_sizes_of, mean_difference
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.cuts import bins, cuts_of
@@ -122,22 +123,21 @@ class Stratification(BaseEstimator):
         release = source.release(query, second)
         count = release.sites * math.prod(bins(strata.cuts, source.schema))  # each site has strata of its own
         units = units_compared(source, release)
-        size = min(max(release.value("size"), units * _MIN_SHARE), units)
-        within = release.value("effect") / size
-        left = LeftWithin.of(strata, arms.difference, within, source)
+        size = within(release.value("size"), units * _MIN_SHARE, units)
+        inside = release.estimates(
+            ["effect within strata"],
+            lambda value: [value("effect") / within(value("size"), units * _MIN_SHARE, units)],
+        )
+        left = LeftWithin.of(strata, arms.difference, inside.values[0], source)
         means = min(max(release.value("means"), 2.0), units * MAX_MEANS)
         variance = variance_within(release, units, means)
         effect = Effect(
             estimand=_estimand(size / units, query.cap),
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
-            estimate=within - left.confounding,
+            estimate=inside.values[0] - left.confounding,
             sampling_sd=_sampling_sd(release, source, size, variance.value, query.cap),
-            noise=(
-                release.noise_term("effect", (1 + left.ratio) / size),
-                release.noise_term("size", (1 + left.ratio) * abs(within) / size),
-                *left.noise,
-            ),
+            noise=(*inside.noise_along([1 + left.ratio]), *left.noise),
             n=source.n,
             method=f"stratification by {', '.join(map(str, strata.cuts))}; {count:,} strata, cap {query.cap}",
             guarantee=allowed if second.delta else guarantee_for(source, epsilon, 0.0),
@@ -227,13 +227,12 @@ class _Arms:
     def of(cls, release: Release, source: Source) -> "_Arms":
         """Return the arms as released."""
         sizes = arm_sizes_of(release, source)
-        means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
         units = units_compared(source, release)
         # Where noise is large, the cap is that of even arms.
         hides = math.sqrt(release.variance("size_1")) / units if "size_1" in release.names else 0.0
         rarer = max(min(sizes) / units, hides) + hides
-        difference = Difference(means[1] - means[0], difference_noise(release, sizes, means))
-        return cls(units, min(rarer, 0.5), difference)
+        difference = mean_difference(release, source)
+        return cls(units, min(rarer, 0.5), Difference(difference.values[0], difference.noise_along((1.0,))))
 
 
 def _capped(cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: _Arms) -> tuple[StratumContrasts, Guarantee]:

@@ -117,6 +117,10 @@ def _missing(report: ReportInputs) -> Iterator[Item]:
         treated_share=say.percent(min(max(treated, 0.0), 1.0)),
         noise=say.percent(max(errors), 1),
     )
+    if report.effect.includes_missing:
+        text += say(" The effect is that in all units, with an outcome or without.")
+    else:
+        text += say(" The effect is that in units with an outcome.")
     yield say("Missing outcomes"), text
 
 

@@ -1,19 +1,26 @@
-"""How rows become the bounded integers that a query asks for, one file for each proof.
+"""How rows become the bounded integers that a query asks for.
 
-Each file registers its functions with `@answers(SomeQuery)`. An answer names its numbers as the query's coordinates do;
-the proof that one unit moves them no further than the query says is on the page of the same name in docs/proofs.
+A query that is described as sums is added up as its description says (`vault.adding`). Others have a file each, which
+registers its functions with `@answers(SomeQuery)`. An answer names its numbers as the query's coordinates do; the proof
+that one unit moves them no further than the query says is on the page of the same name in docs/proofs.
 """
 
 import importlib
 import pkgutil
 
 from dpcausal.queries import QUERIES
-from dpcausal.vault.context import ANSWERS
+from dpcausal.queries.summing import SummingQuery
+from dpcausal.vault import adding
+from dpcausal.vault.context import ANSWERS, answers
 
 __all__ = ["ANSWERS"]
 
 for _file in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_file.name}")
+
+for _query in QUERIES.values():
+    if issubclass(_query, SummingQuery) and _query not in ANSWERS:
+        answers(_query, kernel=adding.runs_kernel)(adding.answer)
 
 if set(ANSWERS) != set(QUERIES.values()):
     raise ImportError("every query needs one answer, and every answer its query")

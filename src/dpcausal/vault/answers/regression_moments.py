@@ -17,7 +17,10 @@ from dpcausal.vault.parsing import literal
 _COARSE = (GRID // FINE).bit_length() - 1
 
 
-@answers(RegressionMoments, kernel=lambda query, schema: len(design_names(query.covariates, schema)))
+@answers(
+    RegressionMoments,
+    kernel=lambda query, schema, engine: not adds_products(engine, len(design_names(query.covariates, schema))),
+)
 def answer(context: AnswerContext[RegressionMoments]) -> Answer:
     """Return all products in one pass, without and with the sign of the arm."""
     query, schema, engine = context.query, context.schema, context.engine

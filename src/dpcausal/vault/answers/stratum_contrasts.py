@@ -7,12 +7,14 @@ from dpcausal.queries.cuts import bins
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.real import Real
 from dpcausal.schema import Schema
-from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Engine
 
 Arm = tuple[int, int, int]
 """Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in ticks."""
+
+SQUARE = "(CAST(outcome AS BIGINT) * outcome)"
+"""One row's squared outcome; coerced columns are too narrow to hold it."""
 
 
 @answers(StratumContrasts)
