@@ -286,7 +286,8 @@ class DoublyRobust(BaseEstimator):
             if self.estimand == "ATE"
             else None,
         )
-        effect = effect.with_bias(mean.cut_off + left_by_scores(scaled, names, regressions.adjustments(fit)))
+        by_scores = left_by_scores(scaled, names, regressions.adjustments(fit), regressions.resolution)
+        effect = effect.with_bias(mean.cut_off + by_scores)
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
 
