@@ -87,6 +87,7 @@ ON_PAPER = {
     "covariate_sums": "blocks of features for any number of covariates are not formalised",
     "weighted_covariates": "blocks of features for any number of covariates are not formalised",
     "covariate_totals": "its bound is computed from its description, for each schema anew",
+    "custom_sums": "its bound is computed from its description, for each schema anew",
     "varying_effect_moments": "its bound is computed from its description, for each schema anew",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",
     "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",

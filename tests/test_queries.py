@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from dpcausal import queries
 from dpcausal.errors import QueryError
 from dpcausal.queries import QUERIES, Query
 from dpcausal.testing import standard_schema
+
+if TYPE_CHECKING:
+    from dpcausal.columns import Column
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -131,7 +135,8 @@ def test_covariates_with_too_many_features_or_one_name_for_two_are_refused(
     kind: type[queries.CovariateMoments | queries.CovariateSums | queries.RegressionMoments],
 ) -> None:
     many, ward = dpc.Category("many", list(range(300))), dpc.Category("ward", ["a", "b", "c"])
-    for covariates, wrong in (([many], "at most 200"), ([ward, dpc.Real("ward=b", 0, 1)], "name of its own")):
+    cases: dict[str, list[Column]] = {"at most 200": [many], "name of its own": [ward, dpc.Real("ward=b", 0, 1)]}
+    for wrong, covariates in cases.items():
         schema = replace(SCHEMA, covariates=covariates, entry=None)
         with pytest.raises(QueryError, match=wrong):
             kind([each.name for each in covariates]).sensitivity(schema, "record", "l1")

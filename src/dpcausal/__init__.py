@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
     from dpcausal.estimators.average import FactorialEffects as FactorialEffects
+    from dpcausal.estimators.average import FormulaEstimator as FormulaEstimator
     from dpcausal.estimators.average import InverseWeighting as InverseWeighting
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
     from dpcausal.estimators.average import QuantileEffects as QuantileEffects
@@ -153,6 +154,7 @@ _HOMES = {
     "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average",
     "FactorialEffects": "dpcausal.estimators.average",
+    "FormulaEstimator": "dpcausal.estimators.average",
     "Fourier": "dpcausal.queries",
     "Guarantee": "dpcausal.guarantee",
     "InfluenceLearner": "dpcausal.estimators.conditional",

@@ -39,6 +39,7 @@ from dpcausal.queries import (
     summing,
 )
 from dpcausal.schema import PROTECTS, Protects, Schema
+from dpcausal.sums.cases import domain_of
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
@@ -152,9 +153,8 @@ def test_bounds_hold_for_a_unit_that_loses_its_outcome(query: Query) -> None:
 def test_bounds_that_forget_the_unit_that_loses_its_outcome_are_caught(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain = summing.domain_of
     monkeypatch.setattr(Schema, "bounded_as", lambda _, protects: protects)
-    monkeypatch.setattr(summing, "domain_of", lambda *asked: replace(domain(*asked), leaves=False))
+    monkeypatch.setattr(summing, "domain_of", lambda *asked: replace(domain_of(*asked), leaves=False))
     summing._sensitivity.cache_clear()
     assert losing(query) > 1
     summing._sensitivity.cache_clear()

@@ -303,10 +303,7 @@ class ArmRegressions:
         places = np.arange(arms) * self.coefficients.shape[1]
         noise = self.covariance[np.ix_(places, places)] + moved / n**2
         totals = [f"arm_{arm} * outcome" for arm in range(arms)]
-        own = [
-            self.release.joint_noise(name, tuple(np.eye(arms)[arm] / equations.sizes[arm]))
-            for arm, name in enumerate(totals)
-        ]
+        own = self.release.joint_noise(totals, np.diag(1 / equations.sizes))
         known = np.diag(list(map(self.release.variance, totals))) / (half * equations.sizes) ** 2
         values, vectors = np.linalg.eigh(noise - known)
         rest = half * vectors * np.sqrt(np.maximum(values, 0.0))
@@ -337,9 +334,9 @@ class ArmRegressions:
     def arm_sizes(self, names: Sequence[str]) -> JointEstimate:
         """Return the number of units in each arm, with the noise in it."""
         arms = len(names)
-        noise = [self.release.joint_noise(f"arm_{arm}", tuple(np.eye(arms)[arm])) for arm in range(arms)]
+        noise = self.release.joint_noise([f"arm_{arm}" for arm in range(arms)], np.eye(arms))
         none = tuple((0.0,) * arms for _ in names)
-        return JointEstimate(tuple(names), tuple(map(float, self.moments.sizes)), none, tuple(noise))
+        return JointEstimate(tuple(names), tuple(map(float, self.moments.sizes)), none, noise)
 
     def signs(self, places: Sequence[int], means: JointEstimate) -> Signs:
         """Return what the release shows about the two compared arms, and about covariates."""

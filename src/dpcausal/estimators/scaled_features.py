@@ -1,11 +1,11 @@
 """What is known about features of covariates that have a scale: how they vary, and what they may leave in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.columns import Indicator
+from dpcausal.columns import Column, Indicator
 from dpcausal.estimators.covariate_scales import ScaledCovariates
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.features import covariates_named
@@ -47,13 +47,20 @@ def names_in(score: PropensityScore, covariates: Sequence[str]) -> tuple[str, ..
 
 def scaled_among(covariates: Sequence[str], schema: Schema) -> list[bool]:
     """Return whether each feature of a regression on covariates is a number with a scale."""
-    found: list[bool] = []
-    for column in covariates_named(covariates, schema):
-        if isinstance(column, Real) or len(column.values) == 2:
-            found.append(isinstance(column, Real) and column.scale is not None)
-        else:
-            found += [False] * (len(column.values) - 1)
-    return found
+    return _among(covariates, schema, lambda column: isinstance(column, Real) and column.scale is not None)
+
+
+def unscaled_among(covariates: Sequence[str], schema: Schema) -> list[bool]:
+    """Return whether each feature of a regression on covariates is a number between its declared bounds."""
+    return _among(covariates, schema, lambda column: isinstance(column, Real) and column.scale is None)
+
+
+def _among(covariates: Sequence[str], schema: Schema, chosen: Callable[[Column], bool]) -> list[bool]:
+    return [
+        chosen(column)
+        for column in covariates_named(covariates, schema)
+        for _ in range(1 if isinstance(column, Real) else len(column.values) - 1)
+    ]
 
 
 def with_known_variance(found: Array, noise: Array, scaled: Sequence[bool]) -> tuple[Array, Array]:

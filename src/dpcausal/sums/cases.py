@@ -17,6 +17,7 @@ from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage, product_ends
+from dpcausal.sums.limits import spend
 from dpcausal.sums.numbers import (
     GRID,
     Between,
@@ -45,7 +46,7 @@ ARMS = frozenset({"treatment", "arm"})
 NO_CELL = -1
 """The place of a unit that is in no cell."""
 
-_MOST_CASES = 5_000
+_MOST_CASES, _MOST_PRODUCTS = 5_000, 5_000
 _ANY = Ticks("outcome")
 """Stands for a number of several columns where its own range is all that is known of it."""
 
@@ -232,6 +233,13 @@ class _Reader:
     def _product(self, left: _Read, right: _Read, at: Range) -> _Read:
         """Return a product. With a = p + e and b = q + f it is pq, give or take a f + b e - e f."""
         terms: dict[Monomial, Fraction] = {}
+        spend(40 * len(left.terms) * len(right.terms))
+        if len(left.terms) * len(right.terms) > _MOST_PRODUCTS:
+            raise QueryError(
+                expected=f"a product of two numbers of at most {_MOST_PRODUCTS:,} terms when multiplied out",
+                got="one of more",
+                hint="multiply fewer sums.",
+            )
         conditions = {place for what, place in self.variables.items() if isinstance(what, Between)}
         for (one, factor), (other, by) in itertools.product(left.terms.items(), right.terms.items()):
             powers = dict(one)
@@ -309,7 +317,9 @@ def _column_cases(
     """Yield the ranges of a column's variables, and its place among the cells, code by code or interval by interval."""
     trees = list(dict.fromkeys(map(_tree, own)))
     places = [trees.index(_tree(what)) for what in own]
-    for low, high in _pieces(own, keys, at):
+    pieces = _pieces(own, keys, at)
+    spend(20 * len(pieces) * (len(own) + sum(tree.nodes for tree in (*trees, *(factor for factor, _ in keys)))))
+    for low, high in pieces:
         ranges = {name: (low, high)}
         found = [interval(tree, ranges) for tree in trees]
         values = tuple(

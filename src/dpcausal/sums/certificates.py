@@ -20,6 +20,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.cases import NO_CELL, Case, Domain, Form, Model, Monomial, model_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.intervals import Range
+from dpcausal.sums.limits import spend
 from dpcausal.sums.maximum import MOST_STATES, Array, Table, TooManyStatesError, largest, spread
 
 Norm = Literal["l1", "l2"]
@@ -146,6 +147,7 @@ class Choice:
     def add(self, ranges: Mapping[Side, Range], squared: Mapping[Side, int]) -> None:
         """Add the corners of a box as states, given the cases of variables that are squared."""
         ends = [range_ if range_[0] < range_[1] else range_[:1] for range_ in ranges.values()]
+        spend(20 * (1 + len(ranges)) * math.prod(map(len, ends)))
         for corner in itertools.product(*ends):
             self.size += 1
             for side, value in zip(ranges, corner, strict=True):
@@ -213,6 +215,7 @@ class Pairs:
         elif together and not kind.absent:
             if len(slot.cases) > _MOST_CASES:
                 raise _too_many()
+            spend(20 * len(slot.cases) ** 2)
             pairs = itertools.product(enumerate(slot.cases), repeat=2)
             self._add(place, [{OLD: at, NEW: to} for (at, old), (to, new) in pairs if _may(kind, place, old, new)])
         else:
@@ -232,7 +235,9 @@ class Pairs:
         """Add one choice with the corners of all pieces of some cases."""
         slot, choice = self.model.slots[place], Choice()
         for box in boxes:
+            spend(40 * len(slot.variables) * len(box))
             parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
+            spend(20 * len(slot.variables) * math.prod(map(len, parts)))
             for pieces in itertools.product(*parts):
                 ranges = {side: range_ for piece in pieces for side, range_ in piece.items()}
                 choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
@@ -301,8 +306,10 @@ class Pairs:
             involved = {self.choice_of[side] for side in self._used(form, sides)}
             involved |= {bent[side] for side in self._used(form, sides, squared=True) if side in bent}
             choices = tuple(sorted(involved))
-            if math.prod(self.sizes[each] for each in choices) > MOST_STATES:
+            if (states := math.prod(self.sizes[each] for each in choices)) > MOST_STATES:
                 raise _too_many()
+            steps = states * (15 + len(sides) * sum(1 + len(each) for each, _ in form.terms))
+            spend(steps if dtype is object else steps // 16)
             value: Array = np.zeros([1] * len(choices), dtype=dtype)
             for side in sides:
                 total = sum(

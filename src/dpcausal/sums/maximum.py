@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.sums.limits import spend
+
 Array = NDArray[Any]
 
 MOST_STATES = 2_000_000
@@ -49,7 +51,9 @@ def largest(tables: Iterable[Table], sizes: Mapping[int, int], most: int = MOST_
         left = sorted({choice for choices in merged for choice in choices if choice != keep})
         if not left:
             break
+        spend(10 * len(left) * len(merged))
         cost, choice = min((_cost(choice, merged, sizes), choice) for choice in left)
+        spend(min(cost, most) // 4)
         merged = _without(choice, merged) if cost <= most else _counted(left, merged, sizes, most)
     total: Array = sum((each for each in merged.values()), np.zeros((), dtype=np.int64))
     return total
@@ -90,6 +94,7 @@ def _counted(
 ) -> dict[tuple[int, ...], Array]:
     """Return the tables after the largest set of exchangeable choices has become one: how many are in each state."""
     sets: list[list[int]] = []
+    spend(len(left) ** 2 * sum(values.size for values in merged.values()))
     for choice in left:
         home = next((each for each in sets if _exchangeable(each[-1], choice, merged, sizes)), None)
         if home is None:

@@ -10,6 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import Certificate, Cuts, Kind, Norm, Pairs, bound_from, kinds, root_above
 from dpcausal.sums.description import Sums
+from dpcausal.sums.limits import limited_work
 from dpcausal.sums.maximum import Table, TooManyStatesError, largest
 
 TOLERANCE = 8e-4
@@ -44,9 +45,12 @@ def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certific
 
 def computed_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
     """Return what `sensitivity_bound` keeps."""
-    model = model_of(description, domain)
-    cuts = _search(model, norm)
-    return Certificate(norm, bound_from(model, norm, cuts), cuts)
+    with limited_work():
+        model = model_of(description, domain)
+    with limited_work():
+        cuts = _search(model, norm)
+    with limited_work():
+        return Certificate(norm, bound_from(model, norm, cuts), cuts)
 
 
 _KEPT: dict[tuple[object, ...], Certificate] = {}

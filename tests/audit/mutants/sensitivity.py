@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -50,7 +49,7 @@ from dpcausal.queries.scores import EXPONENTS
 from dpcausal.release import PublicValue
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
-from dpcausal.sums.cases import Domain
+from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.vault import adding, coercion, ticks
 from dpcausal.vault.answers import (
@@ -72,7 +71,7 @@ from tests.audit.mutants.mutant import add_up_others, answer_by, attack_on, muta
 
 def _times(factor: int, names: Sequence[str], sums: Sums) -> Sums:
     """Return a description in which some numbers are so many times as large."""
-    return replace(sums, numbers=sums.numbers | {name: factor * sums.numbers[name] for name in names})
+    return replace(sums, numbers={**sums.numbers, **{name: factor * sums.numbers[name] for name in names}})
 
 
 def _running_totals(context: AnswerContext[Any]) -> Answer:
@@ -339,12 +338,6 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetricMoments, "sensitivity", lighter)
 
 
-@mutant("every metric given the whole budget", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
-def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
-    shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
-    patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
-
-
 @mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
 def heavy_cohorts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(look_moments, "weights", lambda looks, _: (FINE,) * looks)
@@ -361,7 +354,7 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("outcomes from a centre, as far as they reach", sensitivity_of(dpc.queries.WeightedArms, centre=-1.0))
 def far_outcomes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(weighted_arms, "centred", lambda outcomes, centre: outcomes - centre)
+    patch.setattr(weighted_arms, "centred", lambda outcomes, query: outcomes - query.centre_ticks)
 
 
 @mutant("covariate moments with half their bound", sensitivity_of(CovariateMoments, covariates=("age",)))
@@ -512,10 +505,8 @@ def counted_twice(patch: pytest.MonkeyPatch) -> None:
     "a unit that loses its outcome, where arms are public, moves more than is paid for", sensitivity_of(CellMoments)
 )
 def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
-    domain = summing.domain_of
-
     def staying(schema: Schema, protects: Any) -> Domain:
-        whole = domain(schema, protects)
+        whole = domain_of(schema, protects)
         if schema.protects == "record":
             return whole
         return replace(whole, changes=whole.changes - {"treatment", "arm"}, leaves=False)
