@@ -28,11 +28,9 @@ from dpcausal.queries import (
     EventCounts,
     InstrumentMoments,
     MetricMoments,
-    Norm,
     ObjectivePerturbedLogistic,
     Query,
     ReceivedMoments,
-    RegressionMoments,
     Sensitivity,
     StratumContrasts,
     WeightedCounts,
@@ -222,15 +220,6 @@ def test_public_arms_do_not_tell_who_lacks_an_outcome() -> None:
         ("record_within_arm", 0.5): (2, 2),
         ("outcome", 0.5): (2, 2),
     }
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_regression_moments_charge_the_larger_of_two_bounds(norm: Norm) -> None:
-    for covariates in (["age"], ["ward", "age", "smoker"]):
-        query = RegressionMoments(covariates)
-        bound = query.sensitivity(standard_schema(), "record", norm).bound
-        assert bound >= query._leaving(standard_schema(), norm)
-        assert bound >= query.sensitivity(standard_schema(undeclared=0), "record", norm).bound
 
 
 # Blocks.
