@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.array_engine import ArrayEngine
 from benchmarks.parts import PUBLISHED
-from benchmarks.secure_queries import PARTS, SITES, MetricEngine, drawn, sources
+from benchmarks.secure_queries import PARTS, SITES, drawn, sources
 from benchmarks.secure_sums import NUMBER
 from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
@@ -50,7 +51,7 @@ def test_metrics_of_arrays_add_up_over_sites() -> None:
     query, guarantee = MetricMoments([["y"], ["x"]], [1.0, 1.0]), Guarantee(epsilon=1.0)
     table = drawn(1)
     whole = sources(table, NUMBER)[1]._engine
-    assert isinstance(whole, MetricEngine)
+    assert isinstance(whole, ArrayEngine)
     one = exact_answer(query, NUMBER, whole, guarantee).ticks
     parts = [exact_answer(query, NUMBER, engine, guarantee).ticks for engine in secure._engines]
     assert {name: sum(part[name] for part in parts) for name in one} == one

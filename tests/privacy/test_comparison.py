@@ -93,7 +93,10 @@ def test_undercharged_number_of_units_is_caught(name: str, monkeypatch: pytest.M
 
     def unpaid(*asked: Any) -> Sensitivity:
         honest = sensitivity(*asked)
-        lighter = [replace(at, weight=at.weight / 10) if at.name == "compared" else at for at in honest.coordinates]  # type: ignore[operator]
+        lighter = [
+            replace(at, weight=(at.weight or Fraction(0)) / 10) if at.name == "compared" else at
+            for at in honest.coordinates
+        ]
         return replace(honest, coordinates=tuple(lighter))
 
     monkeypatch.setattr(query, "sensitivity", unpaid)

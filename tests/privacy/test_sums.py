@@ -74,7 +74,9 @@ def test_no_neighbour_moves_sums_beyond_the_bound_and_some_reach_it(name: str, s
             if domain.leaves or any(domain.changes.intersection(each.columns) for each in described):
                 assert most >= (bound * Fraction(LOOSE.get(name, ATTAINED))) ** power, query
             else:
-                assert (most, bound) == (0, 1), query  # nothing that is read is protected; it gets noise
+                assert (most, bound) == (Fraction(0), Fraction(1)), (
+                    query
+                )  # nothing that is read is protected; it gets noise
 
 
 def test_a_long_table_over_everyone_is_refused_before_anything_is_paid() -> None:

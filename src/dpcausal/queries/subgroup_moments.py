@@ -132,7 +132,7 @@ class ClusterMoments(_CellMoments):
         place = 2 * covariate(self.cluster, schema) + TREATMENT
         # A unit whose arm is not that of its cluster is in the place after the last.
         owned = [at if arm == own else len(clusters) for at, own in enumerate(clusters.values()) for arm in (0, 1)]
-        cells = {Lookup(place, tuple(owned)): len(clusters)}
+        cells: dict[Number, int] = {Lookup(place, tuple(owned)): len(clusters)}
         return (_moments(cells, tuple(f" of {name}" for name in clusters), norm),)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
