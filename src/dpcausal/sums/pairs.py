@@ -146,6 +146,7 @@ class Pairs:
 
     def __init__(self, model: Model, kind: Kind, cuts: Cuts) -> None:
         self.model, self.kind, self.cuts = model, kind, cuts
+        self._shared = {variable for slot in model.slots if not slot.changes for variable in slot.variables}
         self.forms = tuple(self._forms())
         self.squared = frozenset(
             side
@@ -181,8 +182,7 @@ class Pairs:
                     yield form, (NEW,)
 
     def _sides(self, variable: int, sides: Sequence[int]) -> list[Side]:
-        shared = not self.model.slots[self.model.slot_of[variable]].changes
-        return [(variable, OLD)] if shared else [(variable, side) for side in sides]
+        return [(variable, OLD)] if variable in self._shared else [(variable, side) for side in sides]
 
     def _choose(self, place: int) -> None:
         """Add the choices of a slot: one for both units together, or one for each where nothing ties them."""
@@ -212,6 +212,15 @@ class Pairs:
     def _add(self, place: int, boxes: Sequence[Mapping[int, int]]) -> None:
         """Add one choice with the corners of all pieces of some cases."""
         slot, choice = self.model.slots[place], Choice()
+        sides = [(variable, side) for variable in slot.variables for side in (boxes[0] if boxes else ())]
+        if self.squared.isdisjoint(sides) and all(low == high for case in slot.cases for low, high in case.ranges):
+            # A box of points has one corner.
+            choice.size = len(boxes)
+            for at, variable in enumerate(slot.variables):
+                points = [case.ranges[at][0] for case in slot.cases]
+                for side in boxes[0] if boxes else ():
+                    choice.corners[variable, side] = [points[box[side]] for box in boxes]
+            boxes = ()
         for box in boxes:
             parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
             for pieces in itertools.product(*parts):
@@ -219,9 +228,7 @@ class Pairs:
                 choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
             if not slot.variables:
                 choice.size += 1
-        for variable in slot.variables:
-            for side in boxes[0] if boxes else ():
-                self.choice_of[variable, side] = len(self.choices)
+        self.choice_of |= dict.fromkeys(sides, len(self.choices))
         self.choices.append(choice)
 
     def _parts(self, variable: int, at: int, cases: Sequence[Case], box: Mapping[int, int]) -> list[dict[Side, Range]]:
