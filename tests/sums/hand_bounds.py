@@ -50,10 +50,6 @@ NARROWER = {
 }
 """Why a computed bound may be far below one that is proved by hand."""
 
-WIDER = {"weighted_arms": 1.002}
-"""How far above one it may be: the search stops where a certificate has too many states, here those of two squares that
-count differently in both arms."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -77,7 +73,7 @@ class Row:
     def explained(self) -> bool:
         """Whether the two are close, or it is known why they are not."""
         near = self.ratio >= 0.97 or self.query in NARROWER
-        return near and self.ratio <= WIDER.get(self.query, 1.001)
+        return near and self.ratio <= 1.001
 
 
 def rows(name: str, schema_name: str, protects: Protects, norm: Norm) -> Iterator[Row]:

@@ -7,13 +7,14 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from dpcausal.errors import QueryError
 from dpcausal.sums.cases import NO_CELL, Case, Form, Model
+from dpcausal.sums.choices import Choice, Side
 from dpcausal.sums.intervals import Range
 from dpcausal.sums.maximum import Array, TooManyStatesError, spread
 
@@ -77,10 +78,6 @@ def _may(kind: Kind, place: int, old: Case, new: Case) -> bool:
     return bool(before) and bool(after)
 
 
-Side = tuple[int, int]
-"""A variable, before (`OLD`) or after (`NEW`) the change."""
-
-
 class Change(NamedTuple):
     """How far a form changes at most, in its own unit.
 
@@ -97,41 +94,6 @@ class Change(NamedTuple):
     choices: tuple[int, ...]
     sizes: Array
     form: Form
-
-
-@dataclass
-class Choice:
-    """What is chosen together: states, and in each the value of variables and how far their squares may bend.
-
-    Attributes:
-        corners: The value of each variable in each state.
-        bends: By how much the square of a variable may be below the line between the ends of its piece, in each state.
-        pieces: The case and the piece of each variable that is squared, in each state.
-        size: How many states there are.
-    """
-
-    corners: dict[Side, list[int]] = field(default_factory=dict)
-    bends: dict[Side, list[int]] = field(default_factory=dict)
-    pieces: dict[Side, list[tuple[int, Range]]] = field(default_factory=dict)
-    size: int = 0
-
-    @property
-    def kind(self) -> object:
-        """What tells its states from those of other choices, whatever its variables are called."""
-        sides = tuple((side[1], tuple(each), tuple(self.bends.get(side, ()))) for side, each in self.corners.items())
-        return self.size, sides
-
-    def add(self, ranges: Mapping[Side, Range], squared: Mapping[Side, int]) -> None:
-        """Add the corners of a box as states, given the cases of variables that are squared."""
-        ends = [range_ if range_[0] < range_[1] else range_[:1] for range_ in ranges.values()]
-        for corner in itertools.product(*ends):
-            self.size += 1
-            for side, value in zip(ranges, corner, strict=True):
-                self.corners.setdefault(side, []).append(value)
-            for side, case in squared.items():
-                low, high = ranges[side]
-                self.bends.setdefault(side, []).append((high - low) ** 2 // 4)
-                self.pieces.setdefault(side, []).append((case, (low, high)))
 
 
 class Pairs:
@@ -228,6 +190,7 @@ class Pairs:
                 choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
             if not slot.variables:
                 choice.size += 1
+        choice.reduce()
         self.choice_of |= dict.fromkeys(sides, len(self.choices))
         self.choices.append(choice)
 
