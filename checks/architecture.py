@@ -258,7 +258,7 @@ def upward_imports(root: Path) -> Iterator[str]:
 def incomplete_queries(tree: Path) -> Iterator[str]:
     """Yield every part that a query in the repository at `tree` lacks, and every answer without a query."""
     bases = {path.stem: _bases(path) for path in sorted((tree / QUERIES).glob("*.py"))}
-    for stem in (stem for stem, each in bases.items() if each - {"SummingQuery"}):
+    for stem in (stem for stem, each in bases.items() if not all("SummingQuery" in names for names in each)):
         for part in (part.format(stem) for part in PARTS):
             if not (tree / part).is_file():
                 yield f"{QUERIES}/{stem}.py: has no {part}"
@@ -267,14 +267,15 @@ def incomplete_queries(tree: Path) -> Iterator[str]:
             yield f"{ANSWERS}/{path.name}: has no query in {QUERIES}/{path.name}"
 
 
-def _bases(path: Path) -> set[str]:
-    """Return what the queries of a module are derived from, beyond it. A query is a class with a `name` of its own."""
+def _bases(path: Path) -> list[set[str]]:
+    """Return what each query of a module is derived from. A query is a class with a `name` of its own."""
     classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
-    bases = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
-    found = set().union(*(bases[node.name] for node in classes if _is_named(node)))
-    while own := found & bases.keys():
-        found = found - own | set().union(*(bases[name] for name in own))
-    return found
+    direct = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
+
+    def every(name: str) -> set[str]:
+        return {name}.union(*(every(base) for base in direct.get(name, ())))
+
+    return [every(node.name) for node in classes if _is_named(node)]
 
 
 def _is_named(node: ast.ClassDef) -> bool:

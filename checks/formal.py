@@ -16,15 +16,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 from checks import formal_cases, formal_descriptions
 from checks.formal_cases import CASES, NORMS, PROTECTS, SETTINGS, Setting, cases, in_order
 from dpcausal.queries import GRID, QUERIES, Coordinate
 from dpcausal.queries.cutoff_moments import FINE
+from dpcausal.queries.summing import SummingQuery
 
 FOLDER = Path(__file__).parents[1] / "formal"
 CHECKED = Path(__file__).with_suffix(".sha256")
@@ -71,10 +73,6 @@ AXIOMS = frozenset(
 _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
 
 ON_PAPER = {
-    "arm_regression_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
-    "regression_moments": "`Vertices.vertices_bound` is its main lemma; its bound is certified for three schemas only",
-    "instrument_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
-    "metric_moments": "shares of any number of metrics are not formalised",
     "look_moments": "the sum over looks is not formalised; one look is that of `cell_moments`",
     "stratum_contrasts": "no sum over units: one unit changes the coefficients of its stratum",
     "stratum_matches": "no sum over units; smooth sensitivity is not formalised",
@@ -82,16 +80,11 @@ ON_PAPER = {
     "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
-    "covariate_moments": "blocks of features for any number of covariates are not formalised",
-    "covariate_sums": "blocks of features for any number of covariates are not formalised",
-    "weighted_covariates": "blocks of features for any number of covariates are not formalised",
-    "covariate_totals": "its bound is computed from its description, for each schema anew",
-    "varying_effect_moments": "its bound is computed from its description, for each schema anew",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",
     "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",
     "influence_effects": "a heuristic: it has no proof",
 }
-"""Why the bound of a query is not proved by machine."""
+"""Why the bound of a query that is by hand is not proved by machine."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "formal.md"
 HEAD = "| query | proof | theorem, or what is missing |\n|---|---|---|\n"
@@ -101,11 +94,25 @@ HEAD = "| query | proof | theorem, or what is missing |\n|---|---|---|\n"
 def table() -> str:
     """Return the table of all queries: which bounds are proved by machine, and why others are not."""
     found = {theorem.partition(".")[2]: theorem for theorem in theorems()}
-    rows = (
-        f"| `{name}` | formal | `{found[name]}` |\n" if name in CASES else f"| `{name}` | paper | {ON_PAPER[name]} |\n"
-        for name in QUERIES
-    )
-    return HEAD + "".join(rows)
+    return HEAD + "".join(f"| `{name}` | {status(name)} | {_reason(name, found)} |\n" for name in QUERIES)
+
+
+def status(name: str) -> Literal["formal", "computed", "paper"]:
+    """Return how the bound of a query is proved."""
+    if name in CASES:
+        return "formal"
+    return "computed" if issubclass(QUERIES[name], SummingQuery) else "paper"
+
+
+def _reason(name: str, found: Mapping[str, str]) -> str:
+    """Return the theorem of a query, or why it has none."""
+    match status(name):
+        case "formal":
+            return f"`{found[name]}`"
+        case "computed":
+            return "computed from its description, as [proved on paper](proofs/sums.md)"
+        case "paper":
+            return ON_PAPER[name]
 
 
 def page() -> str:

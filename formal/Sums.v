@@ -274,55 +274,6 @@ Proof.
   unfold cell_change. destruct (side u); [rewrite Nat.eqb_refl; eapply Rle_trans; [exact L|]|]; destruct n; cbn [most]; numbers; lra.
 Qed.
 
-(** ** Augmented scores: six sums, each within its range *)
-
-Record scored := Scored { score : Z; target : Z; clipped : bool }.
-Inductive score_sum := SScore | STarget | SDeficit | SProduct | STargetSquare | SClipped.
-Definition score_part (u : scored) (p : score_sum) : Z :=
-  match p with
-  | SScore => score u
-  | STarget => target u
-  | SDeficit => deficit (score u)
-  | SProduct => (score u * target u / G)%Z
-  | STargetSquare => (target u * target u / G)%Z
-  | SClipped => if clipped u then 1%Z else 0%Z
-  end.
-Definition augmented_scores_sensitivity (n : norm) : sensitivity score_sum :=
-  Sensitivity n
-    [(SScore, Zq (2 * G)); (STarget, Zq (8 * G)); (SDeficit, Zq (16 * G)); (SProduct, Zq (32 * G));
-     (STargetSquare, Zq (16 * G)); (SClipped, Zq 4)]
-    (match n with l1 => 25 # 16 | l2 => 535 # 512 end)%Q.
-
-Theorem augmented_scores n :
-  bounded (fun u v => on_grid (score u) /\ on_grid (score v) /\ (0 <= target u <= G)%Z /\ (0 <= target v <= G)%Z)
-    (answer score_part) (augmented_scores_sensitivity n).
-Proof.
-  apply bounded_by_units. intros u v (A & B & C & D).
-  assert (R : forall w, on_grid (score w) -> (0 <= target w <= G)%Z -> (- G <= score_part w SScore <= G /\
-    0 <= score_part w STarget <= G /\ 0 <= score_part w SDeficit <= G /\ - G <= score_part w SProduct <= G /\
-    0 <= score_part w STargetSquare <= G /\ 0 <= score_part w SClipped <= 1)%Z).
-  { intros w S T. unfold on_grid in S. cbn [score_part]. unfold deficit, grid in *. repeat split; try lia;
-      try (apply Z.div_le_lower_bound; nia); try (apply Z.div_le_upper_bound; nia); destruct (clipped w); lia. }
-  assert (U := R u A C). assert (V := R v B D). clear R A B C D.
-  unfold within, augmented_scores_sensitivity. cbn [in_norm coordinates bound moved].
-  set (d := fun p => (score_part u p - score_part v p)%Z).
-  assert (H : forall p m, (Z.abs (d p) <= m)%Z -> Rabs (IZR (d p)) <= IZR m) by (intros p m L; rewrite <- abs_IZR; now apply IZR_le).
-  fold (d SScore) (d STarget) (d SDeficit) (d SProduct) (d STargetSquare) (d SClipped).
-  assert (H1 := H SScore (2 * 1048576)%Z ltac:(unfold d, grid in *; lia)).
-  assert (H2 := H STarget 1048576%Z ltac:(unfold d, grid in *; lia)).
-  assert (H3 := H SDeficit 1048576%Z ltac:(unfold d, grid in *; lia)).
-  assert (H4 := H SProduct (2 * 1048576)%Z ltac:(unfold d, grid in *; lia)).
-  assert (H5 := H STargetSquare 1048576%Z ltac:(unfold d, grid in *; lia)).
-  assert (H6 := H SClipped 1%Z ltac:(unfold d, grid in *; lia)).
-  clear H U V. rewrite !cost_abs.
-  repeat match goal with |- context [Rabs (IZR (?e ?p))] => let P := fresh in assert (P := Rabs_pos (IZR (e p))); set (Rabs (IZR (e p))) in * end.
-  destruct n; cbn [most]; numbers; cbn [Z.mul Pos.mul] in *; [lra|].
-  assert (Sq : forall x k, 0 <= x <= k -> x ^ 2 <= k ^ 2) by (intros; apply pow_incr; lra).
-  assert (T1 := Sq _ _ (conj H H1)). assert (T2 := Sq _ _ (conj H0 H2)). assert (T3 := Sq _ _ (conj H7 H3)).
-  assert (T4 := Sq _ _ (conj H8 H4)). assert (T5 := Sq _ _ (conj H9 H5)). assert (T6 := Sq _ _ (conj H10 H6)).
-  lra.
-Qed.
-
 (** ** Block effects: one unit is in one block, and a block may say anything within the limit *)
 
 (** What a learner says of a block: for each profile a number on the grid. *)

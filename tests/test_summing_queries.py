@@ -117,7 +117,7 @@ def expected(query: Query, units: Mapping[str, Any]) -> dict[str, float]:  # noq
             found["units"] = (declared & ((y >= query.threshold) == query.at_least)).sum()
         case OutcomeCounts() | ArmOutcomeCounts():
             by_arm = [np.histogram(y[own], [-1, *query.edges, 11])[0] for own in arms.values()]
-            counts = np.concatenate(by_arm) if isinstance(query, ArmOutcomeCounts) else sum(by_arm)
+            counts = np.concatenate(by_arm) if isinstance(query, ArmOutcomeCounts) else np.sum(by_arm, axis=0)
             found |= zip(query.bins, counts, strict=True)
         case StratumCounts():
             for (arm, own), value in itertools.product(arms.items(), "pqr"):

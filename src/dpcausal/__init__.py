@@ -36,7 +36,8 @@ The public names, in the order of a study:
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
 - Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
-- Write your own estimator, and check it: `dpcausal.testing.check_estimator`.
+- Write your own estimator: a `FormulaEstimator` of sums that you describe, or a class. Check it:
+  `dpcausal.testing.check_estimator`.
 
 One rule inside: only `dpcausal.vault` touches rows, and what leaves it is a `Release` that was debited first.
 """
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
     from dpcausal.estimators.average import FactorialEffects as FactorialEffects
+    from dpcausal.estimators.average import FormulaEstimator as FormulaEstimator
     from dpcausal.estimators.average import InverseWeighting as InverseWeighting
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
     from dpcausal.estimators.average import QuantileEffects as QuantileEffects
@@ -153,6 +155,7 @@ _HOMES = {
     "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average",
     "FactorialEffects": "dpcausal.estimators.average",
+    "FormulaEstimator": "dpcausal.estimators.average",
     "Fourier": "dpcausal.queries",
     "Guarantee": "dpcausal.guarantee",
     "InfluenceLearner": "dpcausal.estimators.conditional",

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpcausal.arrays import Array
 from dpcausal.cells import Value
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, check_alpha, critical_values, simulated, standard_noise
@@ -18,8 +17,7 @@ from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text, printed_texts
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
-from dpcausal.queries.profiles import Codes, by_covariate, codes_of
-from dpcausal.real import Real
+from dpcausal.queries.profiles import Codes, by_covariate, codes_of, examples_of
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.schema import Schema
 from dpcausal.source import Source
@@ -280,7 +278,7 @@ class EffectCurve(OtherNames):
             profiles = [tuple(profile) for profile in self.basis.at]
             names = [named(dict(zip(self.basis.covariates, profile, strict=True))) for profile in profiles]
         else:
-            values = [_examples(column) for column in columns]
+            values = [examples_of(column) for column in columns]
             middle = tuple(each[len(each) // 2] for each in values)
             names, profiles = [named(dict(zip([column.name for column in columns], middle, strict=True)))], [middle]
             for place, column in enumerate(columns):
@@ -373,13 +371,6 @@ def _root(stored: Matrix) -> Array:
     values, vectors = np.linalg.eigh(np.array(stored))
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     return root
-
-
-def _examples(column: Column) -> tuple[Value, ...]:
-    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed."""
-    if not isinstance(column, Real):
-        return tuple(column.values[:6])
-    return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
 def named(profile: Mapping[str, Value]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcausal import queries
+from dpcausal.arrays import Array
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import QueryError
@@ -281,10 +282,14 @@ class Release:
         """Return the noise in a multiple of the number of this name."""
         return NoiseTerm(self.family, self.scale(name) * times, self.parts)
 
-    def joint_noise(self, name: str, slopes: Sequence[float]) -> JointNoise:
-        """Return how the noise in the number of this name moves several estimates, given their derivatives by it."""
-        scale = self.scale(name)
-        return JointNoise(self.family, tuple(slope * scale for slope in slopes), self.parts)
+    def joint_noise(self, names: Sequence[str], slopes: Array) -> tuple[JointNoise, ...]:
+        """Return the noise of several estimates, given their derivatives by the numbers of these names."""
+        scales = slopes * [self.scale(name) for name in names]  # noise that moves all estimates alike is one part
+        return tuple(
+            JointNoise(self.family, tuple(scale * math.sqrt(count) for scale in each), self.parts * count)
+            for each, count in Counter(map(tuple, scales.T.tolist())).items()
+            if any(each)
+        )
 
     def estimates(self, names: Sequence[str], formula: Formula, sampling: ArrayLike = 0.0) -> JointEstimate:
         """Return functions of the released numbers, with all noise in them to first order.
@@ -297,15 +302,9 @@ class Release:
         read: dict[str, float] = {}
         values = formula(lambda name: read.setdefault(name, self.value(name)))
         moved = slopes(lambda at: formula(dict(zip(read, at, strict=True)).__getitem__), list(read.values()))
-        scales = moved.reshape(len(names), -1) * [self.scale(name) for name in read]
-        alike = Counter(map(tuple, scales.T.tolist()))  # what moves all estimates alike is one part of the noise
-        noise = tuple(
-            JointNoise(self.family, tuple(scale * math.sqrt(count) for scale in each), self.parts * count)
-            for each, count in alike.items()
-            if any(each)
-        )
-        lines = np.broadcast_to(sampling, (len(names), len(names))).tolist()
-        return JointEstimate(tuple(names), tuple(map(float, values)), tuple(map(tuple, lines)), noise)
+        noise = self.joint_noise(tuple(read), moved)
+        lines = tuple(map(tuple, np.broadcast_to(sampling, (len(names), len(names))).tolist()))
+        return JointEstimate(tuple(names), tuple(map(float, values)), lines, noise)
 
     def part(self, query: Query, names: Sequence[str], own_names: Sequence[str]) -> Self:
         """Return the numbers of this release that answer another query, as that query's release.

@@ -22,6 +22,9 @@ TYPICAL = 1.645
 """How many standard deviations from the median the central 90 % of values reach."""
 
 _LOG_KNOTS = 16
+_BEYOND = 1 / 64
+"""What scores beyond the knots of a scale differ by, where it is made to reach further."""
+
 LEAST_GAP = 1e-100
 """How far apart the values of two knots must be, so that no step of floating point overflows."""
 
@@ -105,6 +108,20 @@ class Scale:
             if score <= above:
                 return low + (high - low) * max((score - below) / (above - below), 0.0) if score < above else high
         return self.knots[-1][0]
+
+    def reaching(self, low: float, high: float) -> Self:
+        """Return a scale that rises from one value to another, and has nearly the same scores between its own knots.
+
+        Scores become smaller by a share of 1/64, which those of values beyond the first and the last knot have.
+
+        Example:
+            >>> Scale([(1, -1), (3, 1)]).reaching(0, 50).knots
+            ((0.0, -1.0), (1.0, -0.984375), (3.0, 0.984375), (50.0, 1.0))
+        """
+        inner = [(value, score * (1 - _BEYOND)) for value, score in self.knots]
+        first = [(low, inner[0][1] - _BEYOND)] if inner[0][0] - low >= LEAST_GAP else []
+        last = [(high, inner[-1][1] + _BEYOND)] if high - inner[-1][0] >= LEAST_GAP else []
+        return type(self)([*first, *inner, *last])
 
     @classmethod
     def of_typical(cls, column: DeclaredNumber) -> Self:

@@ -26,8 +26,10 @@ def read_estimator(document: object) -> Any:  # noqa: ANN401 (one of ESTIMATORS)
 
 def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any], **read: object) -> Any:  # noqa: ANN401 (one of that kind)
     """Return an estimator or a diagnostic with these parameters, some of them read already."""
+    tables = getattr(kind, "tables", ())
     parameters = {
-        key: read_estimator(value) if key == "estimator" else _parameter(value) for key, value in document.items()
+        key: read_estimator(value) if key == "estimator" else value if key in tables else _parameter(value)
+        for key, value in document.items()
     } | read
     known = [part.name for part in fields(kind)]
     try:

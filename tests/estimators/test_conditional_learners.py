@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.curve import CurveEstimator
 from dpcausal.errors import QueryError
+from dpcausal.source import SummedSource
 
 COVARIATES = [dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", -5, 5), covariates=COVARIATES)
@@ -212,11 +213,103 @@ def curve_values(curve: dpc.EffectCurve, at: dict[str, Array]) -> Array:
 
 
 @pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
-def test_trial_without_outcome_models_asks_one_query_and_finds_the_effect(kind: type[CurveEstimator]) -> None:
+def test_trial_without_outcome_models_asks_for_scales_and_effects_alone(kind: type[CurveEstimator]) -> None:
     learner = kind(OF, dpc.Polynomial(OF), propensity=0.5, outcome_models=False)  # type: ignore[call-arg]
-    curve = learner.estimate(vault_of(40_000, confounded=False), epsilon=5.0, delta=1e-6)
-    assert [receipt.query for receipt in curve.receipts] == ["effect_moments", "missing_outcomes"]
+    vault = vault_of(40_000, confounded=False)
+    summed = learner.estimate(SummedSource(vault), epsilon=5.0, delta=1e-6)
+    assert [receipt.query for receipt in summed.receipts] == ["effect_moments"]
+    curve = learner.estimate(vault, epsilon=5.0, delta=1e-6)
+    assert [receipt.query for receipt in curve.receipts] == ["covariate_counts", "effect_moments", "missing_outcomes"]
     assert off(curve) < 0.2
     assert not curve.no_interval
     with pytest.raises(QueryError, match="a known propensity"):
         kind(OF, dpc.Polynomial(OF), outcome_models=False).estimate(vault_of(100), epsilon=1.0)  # type: ignore[call-arg]
+
+
+LAB = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 100),
+    covariates=[dpc.Real("age", 18, 100), dpc.Real("creatinine", 0.05, 50, transform="log")],
+)
+"""A laboratory value on the bounds of its codebook: nearly all values are between 0.5 and 2."""
+
+CUT = dpc.Cut("creatinine", [1.0, 20.0])
+
+
+def laboratory(n: int = 20_000, share_missing: float = 0.0) -> tuple[dpc.Vault, Array]:
+    """A vault, and the effect of each unit; without adjustment for creatinine effects seem larger by 3."""
+    generator = np.random.default_rng(23)
+    age, z = np.clip(generator.normal(62, 14, n), 18, 100), generator.normal(0, 1, n)
+    creatinine = np.exp(0.05 + 0.4 * z)
+    arm = generator.random(n) < 1 / (1 + np.exp(0.5 - 0.8 * z - 0.3 * (age - 62) / 14))
+    effects = 2 + (age - 62) / 14
+    outcome = 48 + 5 * z + 2 * (age - 62) / 14 + effects * arm + generator.normal(0, 8, n)
+    creatinine[generator.random(n) < share_missing] = np.nan
+    table = pa.table({"t": arm.astype(int), "y": np.clip(outcome, 0, 100), "age": age, "creatinine": creatinine})
+    return dpc.Vault(table, LAB, ledger="sqlite://", budget=dpc.Budget(epsilon=50, delta=1e-3)), effects
+
+
+BOTH = ["age", "creatinine"]
+OF_AGE = {"age": [48.0, 62.0, 76.0]}
+AT = OF_AGE | {"creatinine": [1.05] * 3}
+IN_LABORATORY: list[tuple[CurveEstimator, dict[str, list[float]]]] = [
+    (dpc.RLearner(BOTH, dpc.Polynomial(["age"])), OF_AGE),
+    (dpc.DRLearner(BOTH, dpc.Polynomial(BOTH)), AT),
+    (dpc.BlockEnsemble(BOTH, "linear", at=AT), AT),
+    (dpc.BlockEnsemble(BOTH, "linear", basis=dpc.Polynomial(["age"])), OF_AGE),
+]
+
+
+@pytest.mark.parametrize(("learner", "at"), IN_LABORATORY, ids=[type(each).__name__ for each, _ in IN_LABORATORY])
+def test_laboratory_value_on_wide_bounds_is_adjusted_for(learner: CurveEstimator, at: dict[str, list[float]]) -> None:
+    curve = learner.estimate(laboratory()[0], epsilon=8.0, delta=1e-6)
+    low, high = curve.effect_interval(at)
+    truth = np.array([1.0, 2.0, 3.0])
+    assert ((low - 0.5 < truth) & (truth < high + 0.5)).all()
+    assert abs(float(np.mean(curve.effect(at))) - 2.0) < 1.2
+    assert curve.receipts[0].query == "covariate_counts"
+
+
+def test_kernel_learner_adjusts_for_a_laboratory_value() -> None:
+    curve = dpc.KernelLearner(BOTH, effect_of=["age"]).estimate(laboratory()[0], epsilon=4.0, delta=1e-6)
+    assert abs(float(curve.effect({"age": [62.0]})[0]) - 2.0) < 1.5
+
+
+def test_groups_of_a_scaled_number_are_those_of_its_values() -> None:
+    """An edge far beyond nearly all values still divides units, and effects are those of the groups."""
+    vault, effects = laboratory()
+    groups = dpc.SubgroupEffects(by=[CUT], covariates=BOTH).estimate(vault, epsilon=4.0, delta=1e-6)
+    assert groups.effect({"creatinine": [0.7, 1.5]}) == pytest.approx([effects.mean()] * 2, abs=1.0)
+    column = next(each for each in groups.schema.covariates if each.name == "creatinine")
+    assert isinstance(column, dpc.Real)
+    assert column.reach == (0.05, 50.0)
+    low, high = groups.effect_interval({"creatinine": [30.0]})
+    assert high - low > 50  # nobody is there
+
+
+def test_curve_of_scores_prints_values_and_says_where_it_changes() -> None:
+    vault, _ = laboratory()
+    curve = dpc.RLearner(BOTH, dpc.Polynomial(["creatinine"])).estimate(vault, epsilon=2.0, delta=1e-6)
+    shown = curve.examples()[1]["creatinine"]
+    assert len(shown) == 5
+    assert all(0.3 < float(value) < 3 for value in shown)
+    assert "change only within these values: creatinine" in str(curve)
+    assert curve.effect({"creatinine": [10.0]}) == curve.effect({"creatinine": [50.0]})
+    assert dpc.EffectCurve.from_json(curve.to_json()).effect({"creatinine": [0.7]}) == curve.effect(
+        {"creatinine": [0.7]}
+    )
+
+
+def test_models_know_who_lacks_a_laboratory_value() -> None:
+    vault, _ = laboratory(share_missing=0.2)
+    for learner in (dpc.RLearner(BOTH, dpc.Polynomial(["age"])), dpc.BlockEnsemble(BOTH, "linear", at=AT)):
+        curve = learner.estimate(vault, epsilon=2.0, delta=1e-6)
+        assert "creatinine is missing" in [column.name for column in curve.schema.covariates]
+        assert np.isfinite(curve.effect(AT)).all()
+
+
+def test_hidden_laboratory_value_gives_no_interval() -> None:
+    """Where answers are added up over sites nothing finds a scale."""
+    learner = dpc.RLearner(BOTH, dpc.Polynomial(["age"]))
+    curve = learner.estimate(SummedSource(laboratory(4_000)[0]), epsilon=1.0, delta=1e-6)
+    assert "hides how creatinine varies" in curve.no_interval

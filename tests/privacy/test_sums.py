@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import get_args
+from typing import ClassVar, Self, get_args
 
 import pytest
 
@@ -40,7 +40,12 @@ CASES = list(itertools.product(SUMMING, SCHEMAS, get_args(Protects)))
 
 ATTAINED = 0.97
 LOOSE = {
-    "augmented_scores": 0.63,  # weights and predictions of moderate models are never at their ends together
+    # Weights, predictions and covariates that they are made of are never at their ends together.
+    "augmented_scores": 0.63,
+    "custom_sums": 0.83,
+    "weighted_arms": 0.83,
+    "weighted_counts": 0.88,
+    "weighted_covariates": 0.61,
 }
 """What share of its bound a query's sums are moved by, where that is less than usual."""
 
@@ -61,7 +66,9 @@ def test_no_neighbour_moves_sums_beyond_the_bound_and_some_reach_it(name: str, s
         domain = domain_of(seen, bounded)
         for norm in get_args(Norm):
             described = query.sums(seen, bounded, norm)
-            most = sum(furthest(Case(each, domain, norm), seed=1, units=40, steps=4) for each in described)
+            most = sum(
+                (furthest(Case(each, domain, norm), seed=1, units=40, steps=4) for each in described), Fraction(0)
+            )
             power, bound = {"l1": 1, "l2": 2}[norm], query.sensitivity(seen, bounded, norm).bound
             assert most <= bound**power, query
             if domain.leaves or any(domain.changes.intersection(each.columns) for each in described):
@@ -75,7 +82,12 @@ def test_a_long_table_over_everyone_is_refused_before_anything_is_paid() -> None
 
     @dataclass(frozen=True)
     class Scored(SummingQuery):
+        name: ClassVar[str] = "scored"
         everyone: bool
+
+        @classmethod
+        def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
+            return (cls(everyone=False),)
 
         def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
             table = Lookup(Clip(Ticks("outcome"), 0, 9_000), tuple(at * at % 97 for at in range(9_001)))

@@ -11,6 +11,7 @@ from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.other_names import OtherNames
+from dpcausal.queries import CustomSums
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
@@ -146,5 +147,7 @@ def names_in(part: object) -> set[str]:
     """Return every name in the parameters of an estimator: those of all columns that it uses, in whatever role."""
     if isinstance(part, str):
         return {part}
+    if isinstance(query := getattr(part, "query", None), CustomSums):
+        return set(query.columns)
     parts = [getattr(part, each.name) for each in fields(part)] if is_dataclass(part) else part
     return set().union(*map(names_in, parts)) if isinstance(parts, list | tuple) else set()

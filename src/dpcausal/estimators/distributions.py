@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -241,8 +241,8 @@ class WeightedDistributions(Distributions):
 
 def several(release: Release, derivatives: Array, bins: float) -> JointNoise:
     """Return the noise of several bins together."""
-    one = release.joint_noise(release.names[0], tuple(map(float, derivatives)))
-    return replace(one, parts=max(round(bins), 1) * release.parts)
+    scales = derivatives * release.scale(release.names[0])
+    return JointNoise(release.family, tuple(scales.tolist()), max(round(bins), 1) * release.parts)
 
 
 def _spread(shares: Array) -> Array:

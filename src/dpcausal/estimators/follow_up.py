@@ -140,10 +140,7 @@ class FollowUp:
         normal, and then it has no more parts than there are estimates.
         """
         if len(self.counts) == 1:
-            return tuple(
-                self.release.joint_noise(name, along)
-                for name, along in zip(self.release.names, slopes.T.tolist(), strict=True)
-            )
+            return self.release.joint_noise(self.release.names, slopes)
         values, vectors = np.linalg.eigh(slopes @ slopes.T * self._noise_variance)
         parts = (vectors * np.sqrt(np.maximum(values, 0.0))).T
         return tuple(JointNoise("gaussian", tuple(map(float, part))) for part in parts)

@@ -104,10 +104,7 @@ def _noise(
 ) -> tuple[JointNoise, ...]:
     """Return the noise in both differences between arms, and all other parts as nearly normal terms."""
     slope = float((1 / fit.sizes[0]).mean())
-    named = [
-        release.joint_noise("arm * outcome", (slope, 0.0)),
-        release.joint_noise(f"arm * {taken}", (0.0, slope)),
-    ]
+    named = release.joint_noise(["arm * outcome", f"arm * {taken}"], slope * np.eye(2))
     shared = effect_noise_covariance(*posteriors)
     whole = np.array([[posteriors[0].effect_variance, shared], [shared, posteriors[1].effect_variance]])
     variances = [slope**2 * release.variance(f"arm * {name}") for name in ("outcome", taken)]

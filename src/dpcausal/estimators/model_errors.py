@@ -82,6 +82,11 @@ class PropensityError:
             arms,
         )
 
+    @property
+    def predictor_sd(self) -> float:
+        """The standard deviation, over units, of the noise in the logit of a propensity."""
+        return math.sqrt(max(float((self.covariance * self.arms.sum(axis=0)).sum()), 0.0))
+
     def clipped(self, clip: float) -> tuple[Array, Array]:
         """Return the mean features of what clipping leaves out of each arm's weights, the share of units first."""
         logits, along = _logits(self.coefficients, self.arms.sum(axis=0))

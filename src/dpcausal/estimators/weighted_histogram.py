@@ -239,11 +239,9 @@ class WeightedHistogram:
 
     def noise(self, slopes: Array) -> tuple[JointNoise, ...]:
         """Return the noise in such functions: that of each count, and that of the score."""
-        counts = tuple(
-            self.release.joint_noise(name, along)
-            for name, along in zip(self.release.names, slopes.reshape(len(slopes), -1).T.tolist(), strict=False)
-        )
-        return (*counts, self.score_noise(slopes))
+        by_counts = slopes.reshape(len(slopes), -1)
+        names = self.release.names[: by_counts.shape[1]]
+        return (*self.release.joint_noise(names, by_counts), self.score_noise(slopes))
 
     def score_noise(self, slopes: Array) -> JointNoise:
         """Return the noise of the score in such functions."""

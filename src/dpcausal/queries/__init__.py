@@ -34,6 +34,7 @@ from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMome
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
 from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
 from dpcausal.queries.covariate_totals import CovariateTotals as CovariateTotals
+from dpcausal.queries.custom_sums import CustomSums as CustomSums
 from dpcausal.queries.cutoff_moments import CutoffMoments as CutoffMoments
 from dpcausal.queries.cuts import Cut as Cut
 from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
@@ -111,6 +112,7 @@ QUERIES: dict[str, type[Query]] = {
         MissingOutcomes,
         CovariateTotals,
         VaryingEffectMoments,
+        CustomSums,
     )
 }
 """Every query there is, by name. What else must be known of each is derived from it."""

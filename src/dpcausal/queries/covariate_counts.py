@@ -13,11 +13,14 @@ from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import covariate
 from dpcausal.queries.features import covariates_named, name_tuple
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.cases import Domain
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import ONE, Between, Clip, Shift, indicator
+from dpcausal.sums.numbers import ONE, Between, Clip, Code, Number, Shift, Ticks, indicator
+from dpcausal.sums.sensitivity import sensitivity_bound, together
 from dpcausal.treatment import TableColumn
 
 COARSE, FINE = 32, 1_024
@@ -26,23 +29,23 @@ COARSE, FINE = 32, 1_024
 EACH = COARSE + FINE + 1
 """How many numbers there are of each covariate: coarse bins, fine bins, and units without a value."""
 
+_WIDE = FINE // COARSE
 _MOST_COVARIATES = 100
 
 
 @dataclass(frozen=True)
-class CovariateCounts(Query):
+class CovariateCounts(SummingQuery):
     """How many units have a value of each covariate in each of 32 coarse and 1,024 fine bins, and how many have none.
 
     Bins have equal width between the declared bounds; an edge belongs to the bin above it. A unit without a value is in
     no bin, also where the covariate declares what counts in its place. All units count, whatever their arm or outcome.
-    One unit leaves a bin of each level and joins another, however many there are: docs/proofs/covariate_counts.md.
+    One unit leaves a bin of each level and joins another, however many there are.
 
     Attributes:
         covariates: The covariates; all of them numbers.
     """
 
     name: ClassVar[str] = "covariate_counts"
-    adds_up: ClassVar[bool] = True
 
     covariates: Sequence[str]
 
@@ -59,17 +62,20 @@ class CovariateCounts(Query):
         """The name of each count, covariate after covariate: coarse bins, fine bins, and those without a value."""
         return _names(tuple(self.covariates))
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
-        self._columns(schema)
-        return _sensitivity(tuple(self.covariates), norm)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
-        return tuple(_counted(column, schema) for column in self._columns(schema))
+        return tuple(
+            _counted(column.name, _place(covariate(column.name, schema), _missing(column, schema)))
+            for column in self._columns(schema)
+        )
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates, in the order of `own_names`, and how far one unit can move them."""
+        missing = tuple(_missing(column, schema) is not None for column in self._columns(schema))
+        return _sensitivity(tuple(self.covariates), missing, protects, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on: neither the treatment nor the outcome."""
+        """Return the columns that the answer depends on: indicators of missing values are of the same ones."""
         return self._columns(schema)
 
     def _columns(self, schema: Schema) -> tuple[Real, ...]:
@@ -95,19 +101,40 @@ class CovariateCounts(Query):
         return tuple(cls(names) for names in dict.fromkeys((numbers[:1], numbers)) if names)
 
 
-def _counted(column: Real, schema: Schema) -> Sums:
-    """Return the counts of one covariate: units are in fine bins, or in the place after the last without a value."""
-    # The upper bound belongs to the last bin.
-    fine = Clip(Shift(covariate(column.name, schema) + GRID, (2 * GRID // FINE).bit_length() - 1), 0, FINE - 1)
-    place, missing = fine, indicator_of(column).name
-    if missing in [each.name for each in schema.covariates]:  # a total over a unit's records is never missing
-        place = Clip(fine + FINE * covariate(missing, schema), 0, FINE)
-    wide = FINE // COARSE
+def _missing(column: Real, schema: Schema) -> Number | None:
+    """Return whether a value is missing; None for a total over a unit's records, which never is."""
+    name = indicator_of(column).name
+    return covariate(name, schema) if name in [each.name for each in schema.covariates] else None
+
+
+def _place(value: Number, missing: Number | None) -> Number:
+    """Return the fine bin of a value, or the place after the last for none; the upper bound is in the last bin."""
+    fine = Clip(Shift(value + GRID, (2 * GRID // FINE).bit_length() - 1), 0, FINE - 1)
+    return fine if missing is None else Clip(fine + FINE * missing, 0, FINE)
+
+
+def _counted(name: str, place: Number) -> Sums:
+    """Return the counts of one covariate."""
     coarse = {
-        f"{column.name}: coarse {at}": indicator(Between(place, wide * at, wide * (at + 1) - 1)) for at in range(COARSE)
+        f"{name}: coarse {at}": indicator(Between(place, _WIDE * at, _WIDE * (at + 1) - 1)) for at in range(COARSE)
     }
-    labels = tuple(f"{column.name}: {each}" for each in (*(f"fine {at}" for at in range(FINE)), "missing"))
-    return Sums({place: FINE + 1}, {"": ONE}, coarse, everyone=True, labels=labels)
+    labels = tuple(f"{name}: {each}" for each in (*(f"fine {at}" for at in range(FINE)), "missing"))
+    weights = dict.fromkeys(("", *coarse), Fraction(1))
+    return Sums({place: FINE + 1}, {"": ONE}, coarse, weights, everyone=True, labels=labels)
+
+
+@lru_cache(64)
+def _sensitivity(covariates: tuple[str, ...], missing: tuple[bool, ...], protects: Protects, norm: Norm) -> Sensitivity:
+    """Return the coordinates and the bound. Covariates are counted apart and all alike, and so are both levels."""
+    changes = frozenset({"covariate_0", "covariate_1"} if protects != "outcome" else ())
+    domain, of_one = Domain({"covariate_1": 2}, changes, leaves=False), {}
+    for each in set(missing):
+        place = _place(Ticks("covariate_0"), Code("covariate_1", 2) if each else None)
+        levels = {place: FINE + 1}, {Shift(place, _WIDE.bit_length() - 1): COARSE}
+        counts = (Sums(cells, {"": ONE}, weights={"": Fraction(1)}, everyone=True) for cells in levels)
+        of_one[each] = together([sensitivity_bound(level, domain, norm).bound for level in counts], norm)
+    one, bound = Fraction(1), together([of_one[each] for each in missing], norm)
+    return Sensitivity(norm, tuple(Coordinate(name, 1.0, one) for name in _names(covariates)), bound or one)
 
 
 @lru_cache(64)
@@ -118,21 +145,12 @@ def _names(covariates: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(64)
-def _sensitivity(covariates: tuple[str, ...], norm: Norm) -> Sensitivity:
-    """Return the coordinates and how far one unit can move them."""
-    one, most = Fraction(1), Fraction(4 * len(covariates))
-    coordinates = tuple(Coordinate(name, 1.0, one) for name in _names(covariates))
-    return Sensitivity(norm, coordinates, most if norm == "l1" else root_above(most))
-
-
-@lru_cache(64)
 def _expected_shares(sd: float) -> tuple[float, ...]:
     """Return the expected shares of units in coarse and fine bins, and without a value."""
     spread = NormalDist(0.0, sd)
     inner = [spread.cdf(2 * place / FINE - 1) for place in range(1, FINE)]
     shares = [high - low for low, high in zip([0.0, *inner], [*inner, 1.0], strict=True)]
-    wide = FINE // COARSE
-    return *(sum(shares[start : start + wide]) for start in range(0, FINE, wide)), *shares, 0.0
+    return *(sum(shares[start : start + _WIDE]) for start in range(0, FINE, _WIDE)), *shares, 0.0
 
 
 def _is_counted(column: Column) -> TypeGuard[Real]:

@@ -1,6 +1,6 @@
 """Sums of covariates by arm, plain or weighted by a public propensity score: balance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
@@ -12,38 +12,37 @@ from dpcausal.queries.features import (
     check_coefficients,
     check_estimand,
     clipped_coefficients,
-    covariates_named,
     largest_weight,
     name_tuple,
     numbers_among,
     one_and_all,
-    score_columns,
     single_feature,
     summed_features,
 )
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above
+from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.scores import predictor, unit_weight
+from dpcausal.queries.summing import SummingQuery, by_norm
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import Number, Shift, deficit
-from dpcausal.treatment import TableColumn
+from dpcausal.sums.numbers import Shift, deficit
+
+_BITS = GRID.bit_length() - 1
 
 
 @dataclass(frozen=True)
-class CovariateSums(Query):
+class CovariateSums(SummingQuery):
     """In each arm, the sums of all covariates, and what the squares of those that are numbers lack.
 
     A number x is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
     is 1 in that value's place and 0 elsewhere; the deficit is the sum of 1 - x². The size of the treated arm comes with
-    it where arms are private, and that of both where units may leave the comparison. However many values a covariate
-    has, it costs as much as a number. Proof: docs/proofs/covariate_sums.md.
+    it where arms are private, and that of both where units may leave the comparison. A covariate costs no more than a
+    number, however many values it has.
 
     Attributes:
         covariates: The covariates.
     """
 
     name: ClassVar[str] = "covariate_sums"
-    adds_up: ClassVar[bool] = True
 
     covariates: Sequence[str]
 
@@ -58,30 +57,19 @@ class CovariateSums(Query):
         """Return those features that are numbers, whose squares have a deficit."""
         return numbers_among(self.covariates, schema)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        one = Fraction(1)
-        sizes = (Coordinate("size_1", 1.0, one), *compared(schema, one)) if protects == "record" else ()
-        bound = _bound(len(self.covariates), protects, norm, extra=Fraction(1))
-        return Sensitivity(norm, (*sizes, *self._sums(schema, norm, 1.0)), bound)
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         """Return the answer as data."""
         lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
-        numbers = {f"total{{}} of {name}": line for name, line in lines.items()}
-        numbers |= {f"deficit{{}} of {name}": deficit(lines[name]) for name in self.numbers(schema)}
-        return (Sums({TREATMENT: 2}, numbers, arm_sizes(schema, protects)),)
+        totals = {f"total{{}} of {name}": line for name, line in lines.items()}
+        deficits = {f"deficit{{}} of {name}": deficit(lines[name]) for name in self.numbers(schema)}
+        sizes = arm_sizes(schema, protects)
+        weights = _weights(totals, deficits, norm) | dict.fromkeys(sizes, Fraction(1))
+        return (Sums({TREATMENT: 2}, totals | deficits, sizes, weights),)
 
-    def _sums(self, schema: Schema, norm: Norm, largest: float) -> tuple[Coordinate, ...]:
-        parts = [(f"total_{arm} of {name}", 1) for arm in (0, 1) for name in self.features(schema)]
-        # A deficit moves fully only where the total does not move at all: with this weight it never adds to it.
-        deficit = {"l1": 2, "l2": 1}[norm]
-        parts += [(f"deficit_{arm} of {name}", deficit) for arm in (0, 1) for name in self.numbers(schema)]
-        return tuple(Coordinate(name, largest / GRID, Fraction(GRID * weight)) for name, weight in parts)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, *covariates_named(self.covariates, schema)
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum that is not a count."""
+        totals = {f"total{{}} of {name}": 1 / GRID for name in self.features(schema)}
+        return totals | {f"deficit{{}} of {name}": 1 / GRID for name in self.numbers(schema)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -93,7 +81,7 @@ class CovariateSums(Query):
 class WeightedCovariates(CovariateSums):
     """The same sums weighted by a propensity score that is public already; with sums of weights and of their squares.
 
-    Weights are those of `WeightedArms`. Proof: docs/proofs/covariate_sums.md.
+    Weights are those of `WeightedArms`.
 
     Attributes:
         score: The covariates of the score.
@@ -121,33 +109,24 @@ class WeightedCovariates(CovariateSums):
         """The largest weight there can be."""
         return largest_weight(self.estimand, self.clip)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        check_coefficients(self.coefficients, self.score, schema)
-        weights = tuple(
-            Coordinate(f"{part}_{arm}", self.largest**power / GRID, Fraction(GRID * weight))
-            for part, power, weight in (("weight_sum", 1, 2), ("weight_square_sum", 2, 4))
-            for arm in (0, 1)
-        )
-        bound = _bound(len(self.covariates), protects, norm, extra=Fraction(3, 2))
-        return Sensitivity(norm, (*weights, *self._sums(schema, norm, self.largest)), bound)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
+        check_coefficients(self.coefficients, self.score, schema)
         exponent = predictor(self.coefficients, self.score, schema)
         weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
-        lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
-        bits = GRID.bit_length() - 1
-        numbers: dict[str, Number] = {"weight_sum": weight, "weight_square_sum": Shift(weight * weight, bits)}
-        for name, line in lines.items():
-            numbers[f"total{{}} of {name}"] = Shift(weight * line + GRID // 2, bits)
-        for name in self.numbers(schema):
-            numbers[f"deficit{{}} of {name}"] = Shift(weight * deficit(lines[name]), bits)
-        return (Sums({TREATMENT: 2}, numbers),)
+        lines, bits = dict(zip(self.features(schema), features(self.covariates, schema), strict=True)), _BITS
+        own = {"weight_sum": weight, "weight_square_sum": Shift(weight * weight, bits)}
+        totals = {f"total{{}} of {name}": Shift(weight * line + GRID // 2, bits) for name, line in lines.items()}
+        deficits = {
+            f"deficit{{}} of {name}": Shift(weight * deficit(lines[name]), bits) for name in self.numbers(schema)
+        }
+        weights = {"weight_sum": Fraction(2 * GRID), "weight_square_sum": Fraction(4 * GRID)}
+        return (Sums({TREATMENT: 2}, own | totals | deficits, weights=weights | _weights(totals, deficits, norm)),)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return tuple(dict.fromkeys((*super().reads(schema), *score_columns(self.score, schema))))
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum."""
+        weighted = {name: self.largest * tick for name, tick in super().ticks(schema).items()}
+        return weighted | {"weight_sum": self.largest / GRID, "weight_square_sum": self.largest**2 / GRID}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -163,9 +142,7 @@ class WeightedCovariates(CovariateSums):
         return tuple(made)
 
 
-def _bound(covariates: int, protects: Protects, norm: Norm, extra: Fraction) -> Fraction:
-    """Return the bound: each covariate moves by at most 2, sizes of arms only where the arm changes; and rounding."""
-    rounding = Fraction(5 * covariates + 1, GRID)
-    if norm == "l2":
-        return root_above(Fraction(4 * covariates)) + rounding
-    return 2 * covariates + (extra if protects == "record" else 0) + rounding
+def _weights(totals: Iterable[str], deficits: Iterable[str], norm: Norm) -> dict[str, Fraction]:
+    """Return the weights of totals and deficits."""
+    # A deficit moves fully only where the total does not move at all: with this weight it never adds to it.
+    return dict.fromkeys(totals, Fraction(GRID)) | dict.fromkeys(deficits, by_norm(norm, 2 * GRID, GRID))

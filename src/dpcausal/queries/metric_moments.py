@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -12,12 +12,12 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
 from dpcausal.queries.coerced import every_arm, in_ticks
 from dpcausal.queries.features import is_measured
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import GRID, Norm, root_above
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Number, Shift, deficit
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 MetricColumn = Real | Binary
@@ -27,13 +27,13 @@ _PRODUCTS = Fraction(1, 4)
 
 
 @dataclass(frozen=True)
-class MetricMoments(Query):
+class MetricMoments(SummingQuery):
     """In every declared arm: the number of units and, for each column of the metrics, its total and deficit of squares.
 
     For a metric of two columns also the sum of their product. Values z are measured from the middle of their range, and
     h is half the range; the deficit is the sum of h² - z², and products are of such values. A binary column has no
     deficit, which would be 0. The metrics share the noise by their weights, and the sizes are paid for once. One unit
-    is in one arm, so noise does not grow with their number. Proof: docs/proofs/metric_moments.md.
+    is in one arm, so noise does not grow with their number.
 
     Attributes:
         metrics: For each metric the names of its columns, one or two: a mean; or a numerator and a denominator, or a
@@ -42,7 +42,6 @@ class MetricMoments(Query):
     """
 
     name: ClassVar[str] = "metric_moments"
-    adds_up: ClassVar[bool] = True
 
     metrics: Sequence[Sequence[str]]
     weights: Sequence[float]
@@ -108,54 +107,47 @@ class MetricMoments(Query):
             )
         return {name: coerced[name] for name in self.shares}
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        moves, columns, products = protects == "record", self.columns(schema), self.products
-        crossing = sum(products.values(), Fraction(0))
-        if norm == "l1":
-            in_products = {name for pair in products for name in pair}
-            free = {name: 1 - _PRODUCTS if name in in_products and not moves else 1 for name in columns}
-            totals = {name: 2 * GRID / share for name, share in self.shares.items()}
-            deficits = {name: 2 * weight / free[name] for name, weight in totals.items()}
-            crossed = {pair: 2 * GRID / (share * _PRODUCTS) for pair, share in products.items()}
-            size = 1 / self.size_share if moves else Fraction(1)
-            bound = 1 + crossing * _PRODUCTS + 2 * self.size_share if moves else 1 + Fraction(1, GRID)
-        else:
-            totals = {name: 2 * GRID * root_above(1 / share) for name, share in self.shares.items()}
-            deficits = totals
-            crossed = {pair: 2 * GRID * root_above(1 / share) for pair, share in products.items()}
-            size = root_above(4 / (1 - crossing)) if moves else Fraction(1)
-            bound = 1 + Fraction(1, GRID)
-        half = {name: half_range(each) for name, (_, each) in columns.items()}
-        coordinates = []
-        for arm in range(len(schema.treatment.arms)):
-            coordinates.append(Coordinate(f"size_{arm}", 1.0, size))
-            for name, (_, column) in columns.items():
-                coordinates.append(Coordinate(f"total_{arm} of {name}", half[name] / GRID, totals[name]))
-                if isinstance(column, Real):
-                    coordinates.append(Coordinate(f"deficit_{arm} of {name}", half[name] ** 2 / GRID, deficits[name]))
-            for one, other in products:
-                tick = half[one] * half[other] / GRID
-                coordinates.append(Coordinate(f"product_{arm} of {one} and {other}", tick, crossed[one, other]))
-        return Sensitivity(norm, tuple(coordinates), bound)
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         """Return the answer as data."""
         columns = self.columns(schema)
         lines = {name: in_ticks(*each) for name, each in columns.items()}
+        totals, deficits, products, size = self._weights(protects, norm)
         numbers: dict[str, Number] = {"size": ONE}
+        weights = {"size": size}
         for name, (_, column) in columns.items():
-            numbers[f"total{{}} of {name}"] = lines[name]
+            numbers[f"total{{}} of {name}"], weights[f"total{{}} of {name}"] = lines[name], totals[name]
             if isinstance(column, Real):
                 numbers[f"deficit{{}} of {name}"] = deficit(lines[name])
-        for one, other in self.products:
-            product = Shift(lines[one] * lines[other], GRID.bit_length() - 1)
-            numbers[f"product{{}} of {one} and {other}"] = product
-        return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, everyone=True),)
+                weights[f"deficit{{}} of {name}"] = deficits[name]
+        for (one, other), weight in products.items():
+            name = f"product{{}} of {one} and {other}"
+            numbers[name], weights[name] = Shift(lines[one] * lines[other], GRID.bit_length() - 1), weight
+        return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, {}, weights, everyone=True),)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment.every_arm, *(column for _, column in self.columns(schema).values())
+    def _weights(
+        self, protects: Protects, norm: Norm
+    ) -> tuple[dict[str, Fraction], dict[str, Fraction], dict[tuple[str, str], Fraction], Fraction]:
+        """Return the weights of totals, deficits, products and sizes: noise is shared as metrics are weighted."""
+        moves, shares, products = protects == "record", self.shares, self.products
+        if norm == "l2":
+            totals = {name: 2 * GRID * root_above(1 / share) for name, share in shares.items()}
+            crossed = {pair: 2 * GRID * root_above(1 / share) for pair, share in products.items()}
+            crossing = sum(products.values(), Fraction(0))
+            return totals, totals, crossed, root_above(4 / (1 - crossing)) if moves else Fraction(1)
+        in_products = {name for pair in products for name in pair}
+        free = {name: 1 - _PRODUCTS if name in in_products and not moves else 1 for name in shares}
+        totals = {name: 2 * GRID / share for name, share in shares.items()}
+        deficits = {name: 2 * weight / free[name] for name, weight in totals.items()}
+        crossed = {pair: 2 * GRID / (share * _PRODUCTS) for pair, share in products.items()}
+        return totals, deficits, crossed, 1 / self.size_share if moves else Fraction(1)
+
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum that is not a count."""
+        half = {name: half_range(each) for name, (_, each) in self.columns(schema).items()}
+        ticks = {f"total{{}} of {name}": each / GRID for name, each in half.items()}
+        ticks |= {f"deficit{{}} of {name}": each**2 / GRID for name, each in half.items()}
+        products = {f"product{{}} of {one} and {other}": half[one] * half[other] for one, other in self.products}
+        return ticks | {name: each / GRID for name, each in products.items()}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from dpcausal.columns import Binary, Category, Column, Indicator
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
 from dpcausal.real import Real
-from dpcausal.scale import Scale
+from dpcausal.scale import REACH, TYPICAL, Scale
+
+_QUARTILE = 0.674
+"""How many standard deviations from the median quartiles are."""
 
 Codes = Mapping[str, NDArray[np.int64]]
 """By covariate: a number as ticks, from the middle of its range or of its score, a listed value as its place."""
@@ -234,12 +238,31 @@ def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...
     return tuple(zip(*lines, strict=True))
 
 
+def examples_of(column: Column) -> tuple[Value, ...]:
+    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed.
+
+    Of a number with a scale these are about the values below which 5, 25, 50, 75 and 95 % of units are.
+    """
+    if not isinstance(column, Real):
+        return tuple(column.values[:6])
+    if column.scale is not None:
+        typical = [column.scale.value_at(place / REACH) for place in (-TYPICAL, -_QUARTILE, 0.0, _QUARTILE, TYPICAL)]
+        return tuple(dict.fromkeys(float(f"{value:.3g}") for value in typical))
+    return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
+
+
 def spread_out(columns: Sequence[Column], size: int) -> dict[str, NDArray[np.int64]]:
-    """Return codes of profiles spread evenly over all ranges and lists: a public stand-in for the population."""
+    """Return codes of profiles spread evenly over all ranges and lists: a public stand-in for the population.
+
+    Numbers that are seen by their scores are spread as scores are: normally, with REACH standard deviations to 1.
+    """
     points = even_points(len(columns), size)
     codes = {}
     for column, line in zip(columns, points.T, strict=True):
-        if isinstance(column, Real):
+        if isinstance(column, Real) and column.scale is not None:
+            normal = np.array([NormalDist().inv_cdf(each) for each in line.tolist()])
+            codes[column.name] = np.rint(np.clip(normal / REACH, -1.0, 1.0) * GRID).astype(np.int64)
+        elif isinstance(column, Real):
             codes[column.name] = np.rint((2 * line - 1) * GRID).astype(np.int64)
         else:
             codes[column.name] = (line * len(column.values)).astype(np.int64)

@@ -1,7 +1,7 @@
 """Sums over arms, weighted by a public propensity score."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
@@ -15,27 +15,26 @@ from dpcausal.queries.features import (
     clipped_coefficients,
     largest_weight,
     name_tuple,
-    score_columns,
     single_feature,
 )
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
+from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.scores import PREDICTOR_TICKS, predictor, unit_weight
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import Constant, Shift, added, deficit, sign
-from dpcausal.treatment import TableColumn
+from dpcausal.sums.numbers import Clip, Constant, Number, Shift, added, deficit, sign
 from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)
-class WeightedArms(Query):
+class WeightedArms(SummingQuery):
     """Sums over both arms of outcomes weighted by a propensity score that is public already.
 
     Weights w are shares of the largest possible one. Outcomes z are measured from the centre, in shares of the most
     that they can be away from it. With + for treated and - for control units the answer holds the sums of +-w z
     (weighted_difference), w z (weighted_sum), +-w (weight_difference), w (weight_sum), w (1 - z²) (deficit) and w²
     (weight_square_sum); and the number of units where they may leave the comparison. Both weighted means follow from
-    these, at hardly more noise than the weighted difference alone would need. Proof: docs/proofs/weighted_arms.md.
+    these, at hardly more noise than the weighted difference alone would need.
 
     Attributes:
         covariates: The covariates of the score.
@@ -98,15 +97,47 @@ class WeightedArms(Query):
         """How far an outcome can be from the centre, in half ranges."""
         return 1 + abs(self.centre_ticks) / GRID
 
+    @property
+    def share(self) -> int:
+        """A half range as a share of the reach, in ticks of which GRID make 1."""
+        return round(GRID / self.reach)
+
     def centre_of(self, schema: Schema) -> float:
         """Return what outcomes are measured from, in the outcome's units."""
         return sum(schema.outcome_bounds) / 2 + self.centre_ticks * outcome_tick(schema)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
+        """Return the answer as data."""
         check_coefficients(self.coefficients, self.covariates, schema)
+        exponent, bits = predictor(self.coefficients, self.covariates, schema), GRID.bit_length() - 1
+        lines = [Constant(GRID), *features(self.covariates, schema)]
+        length = added([Shift(line * line, bits) for line in lines])
+        root = math.sqrt(len(self.covariates) + 1)
+        shrunk = round(self.shrink / root**2 * PREDICTOR_TICKS / GRID) * length
+        weight = unit_weight(exponent - shrunk, -exponent - shrunk, self.estimand, self.clip)
+        outcome = OUTCOME if self.centre_ticks == 0 else self._centred()
+        product = Shift(weight * outcome + GRID // 2, bits)
+        numbers = {
+            "weighted_difference": sign(TREATMENT) * product,
+            "weighted_sum": product,
+            "weight_difference": sign(TREATMENT) * weight,
+            "weight_sum": weight,
+            "deficit": Shift(weight * deficit(outcome), bits),
+            "weight_square_sum": Shift(weight * weight, bits),
+        }
+        weights = {name: Fraction(GRID * each) for name, each in self.weights.items()}
+        compared = everyone_compared(schema)
+        return (Sums({TREATMENT: 2}, {}, numbers | compared, weights | dict.fromkeys(compared, Fraction(8))),)
+
+    def _centred(self) -> Number:
+        """Return an outcome measured from the centre, as a share of the most that it can be away from it."""
+        scaled = Shift((OUTCOME - self.centre_ticks) * self.share + GRID // 2, GRID.bit_length() - 1)
+        return Clip(scaled, -GRID, GRID)
+
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum that is not a count."""
         weight, outcome = self.largest / GRID, outcome_tick(schema) * self.reach
-        ticks = {
+        return {
             "weighted_difference": self.largest * outcome,
             "weighted_sum": self.largest * outcome,
             "weight_difference": weight,
@@ -114,35 +145,6 @@ class WeightedArms(Query):
             "deficit": self.largest * outcome**2 * GRID,
             "weight_square_sum": self.largest * weight,
         }
-        coordinates = tuple(Coordinate(name, ticks[name], Fraction(GRID * self.weights[name])) for name in ticks)
-        coordinates = (*coordinates, *compared(schema, Fraction(8)))
-        bound = {"l1": Fraction(5, 4), "l2": Fraction(1031, 1000)}[norm]
-        return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to ticks adds
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data; none with a centre, from which outcomes are divided by no power of two."""
-        if self.centre_ticks:
-            return ()
-        exponent, bits = predictor(self.coefficients, self.covariates, schema), GRID.bit_length() - 1
-        lines = [Constant(GRID), *features(self.covariates, schema)]
-        length = added([Shift(line * line, bits) for line in lines])
-        root = math.sqrt(len(self.covariates) + 1)
-        shrunk = round(self.shrink / root**2 * PREDICTOR_TICKS / GRID) * length
-        weight = unit_weight(exponent - shrunk, -exponent - shrunk, self.estimand, self.clip)
-        product = Shift(weight * OUTCOME + GRID // 2, bits)
-        numbers = {
-            "weighted_difference": sign(TREATMENT) * product,
-            "weighted_sum": product,
-            "weight_difference": sign(TREATMENT) * weight,
-            "weight_sum": weight,
-            "deficit": Shift(weight * deficit(OUTCOME), bits),
-            "weight_square_sum": Shift(weight * weight, bits),
-        }
-        return (Sums({TREATMENT: 2}, {}, numbers | everyone_compared(schema)),)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return *score_columns(self.covariates, schema), schema.outcome
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

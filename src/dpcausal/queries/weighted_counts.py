@@ -1,7 +1,7 @@
 """Weighted numbers of outcomes between public edges in each arm, with weights of a public propensity score."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
@@ -18,16 +18,15 @@ from dpcausal.queries.features import (
     clipped_coefficients,
     largest_weight,
     name_tuple,
-    score_columns,
     single_feature,
 )
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.scores import predictor, unit_weight
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, Where, equals
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 _SQUARES = 8
@@ -35,12 +34,12 @@ _SQUARES = 8
 
 
 @dataclass(frozen=True)
-class WeightedCounts(Query):
+class WeightedCounts(SummingQuery):
     """Sums of weights by arm, by interval of the outcome, and by what ended follow-up where a covariate says it.
 
     A unit adds its weight to one count, and the square of its weight to one sum of its arm. Weights are those of
     `WeightedArms`: a public function of the unit's own covariates and arm. With times it is the weighted form of
-    `EventCounts`, with any other outcome that of `ArmOutcomeCounts`. Proof: docs/proofs/weighted_counts.md.
+    `EventCounts`, with any other outcome that of `ArmOutcomeCounts`.
 
     Attributes:
         covariates: The covariates of the score.
@@ -53,7 +52,6 @@ class WeightedCounts(Query):
     """
 
     name: ClassVar[str] = "weighted_counts"
-    adds_up: ClassVar[bool] = True
 
     covariates: Sequence[str]
     coefficients: Sequence[float]
@@ -102,33 +100,20 @@ class WeightedCounts(Query):
         """The covariates that are outcomes too: what ended follow-up."""
         return (self.event,) if self.event else ()
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        check_coefficients(self.coefficients, self.covariates, schema)
-        self.unweighted.sensitivity(schema, protects, norm)  # raises where edges or event do not suit the schema
-        coordinates = (
-            *(Coordinate(name, self.largest / GRID, Fraction(GRID)) for name in self.counts(schema)),
-            *(Coordinate(f"squares_{arm}", self.largest**2 / GRID, Fraction(GRID * _SQUARES)) for arm in (0, 1)),
-        )
-        # Squares add to what counts move by only where a unit changes its arm.
-        squares = 2 if protects == "record" else 0
-        if norm == "l1":
-            return Sensitivity(norm, coordinates, 2 + Fraction(squares, _SQUARES))
-        return Sensitivity(norm, coordinates, root_above(2 + Fraction(squares, _SQUARES**2)))
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         """Return the answer as data."""
+        check_coefficients(self.coefficients, self.covariates, schema)
         exponent = predictor(self.coefficients, self.covariates, schema)
         weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
-        (counts,) = self.unweighted.sums(schema, protects, norm)
+        (counts,) = self.unweighted.sums(schema, protects, norm)  # raises where edges or event do not suit the schema
         squares = Shift(weight * weight, GRID.bit_length() - 1)
         whole = {f"squares_{arm}": Where(equals(TREATMENT, arm), squares) for arm in (0, 1)}
-        return (Sums(counts.cells, {"": weight}, whole, labels=counts.labels),)
+        weights = {"": Fraction(GRID), **dict.fromkeys(whole, Fraction(GRID * _SQUARES))}
+        return (Sums(counts.cells, {"": weight}, whole, weights, labels=counts.labels),)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        event = tuple(column for column in schema.covariates if column.name == self.event)
-        return *score_columns(self.covariates, schema), schema.outcome, *event
+    def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
+        """Return the size of one tick of each sum."""
+        return {"": self.largest / GRID} | {f"squares_{arm}": self.largest**2 / GRID for arm in (0, 1)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +10,11 @@ from typing import Any, Self
 from dpcausal.columns import Unit
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.plain_text import is_plain_text
+from dpcausal.queries import CustomSums
+from dpcausal.release import Asked
+from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings
+from dpcausal.treatment import table_column
 from dpcausal.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
 
 FILE = "policy.toml"
@@ -37,7 +41,7 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry", "secure_sums")
+_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -96,6 +100,48 @@ class SecureSums:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CustomSumsAllowed:
+    """The sums of their own that studies may describe, whatever formula they are for.
+
+    Attributes:
+        columns: The columns that they may be made of, apart from the treatment.
+        coordinates: How many sums one query may have, in all cells together.
+        epsilon: The largest epsilon of one query.
+
+    Example:
+        >>> CustomSumsAllowed(columns=("score", "dose"), coordinates=20, epsilon=1.0).coordinates
+        20
+    """
+
+    columns: Sequence[str]
+    coordinates: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", _tuple(self.columns))
+        sized = _is_count(self.coordinates, 1) and is_number(self.epsilon) and self.epsilon > 0
+        if not (_are_texts(self.columns) and sized):
+            raise StudyError(
+                expected=f"in {FILE}, [custom_sums] with columns, coordinates of at least 1 and epsilon above 0",
+                got="another value",
+                hint='write for instance columns = ["score", "dose"], coordinates = 20 and epsilon = 1.0.',
+            )
+
+    def objections(self, query: CustomSums, epsilon: float, schema: Schema) -> tuple[str, ...]:
+        """Return what speaks against a query, in words."""
+        read = {column.name: table_column(column) for column in schema.columns}
+        own = [read.get(name, name) for name in query.columns if name != schema.treatment.name]
+        beyond = sorted({name for name in own if name not in self.columns})
+        count = len(query.names(schema))
+        checks = (
+            (not beyond, f"sums may not be made of: {', '.join(beyond)}"),
+            (count <= self.coordinates, f"a query has {count:,} sums, the policy allows {self.coordinates:,}"),
+            (epsilon <= self.epsilon, f"a query of sums has epsilon {epsilon:g}, the policy allows {self.epsilon:g}"),
+        )
+        return tuple(words for holds, words in checks if not holds)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """What a site allows.
 
@@ -123,6 +169,7 @@ class Policy:
             must declare the same.
         allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
         secure_sums: The secure sums in which the site takes part, which also need a witness; None for no secure sum.
+        custom_sums: The sums of their own that studies may describe; None for none.
     """
 
     site: str
@@ -147,6 +194,7 @@ class Policy:
     entry: str = ""
     allow_check: bool = True
     secure_sums: SecureSums | None = None
+    custom_sums: CustomSumsAllowed | None = None
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -192,6 +240,14 @@ class Policy:
         unwitnessed = () if self.witness else ("secure sums need a witness of the ledger, and the policy names none",)
         return (*listed, *unwitnessed, *self.secure_sums.objections(self.site, terms))
 
+    def custom_objections(self, asked: Sequence[Asked], schema: Schema) -> tuple[str, ...]:
+        """Return what the policy has against sums that a study describes, in words."""
+        described = [(query, guarantee.epsilon) for query, guarantee in asked if isinstance(query, CustomSums)]
+        if described and self.custom_sums is None:
+            return ("sums that a study describes are not allowed: the policy has no table [custom_sums]",)
+        found = (self.custom_sums.objections(*each, schema) for each in described if self.custom_sums)
+        return tuple(dict.fromkeys(words for each in found for words in each))
+
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read the policy of the site in a folder.
@@ -212,11 +268,12 @@ class Policy:
         try:
             check_keys("policy", document, _NEEDED, _OPTIONAL)
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
-            sums = build("[secure_sums]", SecureSums, document["secure_sums"]) if "secure_sums" in document else None
+            kinds: dict[str, Any] = {"secure_sums": SecureSums, "custom_sums": CustomSumsAllowed}
+            sums = {name: build(f"[{name}]", kinds[name], document[name]) for name in kinds if name in document}
         except DpcausalError as error:
             raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
         lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "allow_unproved")}
-        return cls(**document | lists | {"unit": unit, "secure_sums": sums})
+        return cls(**document | lists | sums | {"unit": unit})
 
 
 def address_in(folder: Path, address: str) -> str:

@@ -68,6 +68,13 @@ delta = 0.0
 # keep = "first"
 # by = "visit"
 
+# Sums of their own that studies describe, for the estimator formula_estimator, which must be listed above too: of which
+# columns, how many in one query, and at what price. Without this table they are refused.
+# [custom_sums]
+# columns = ["age", "score"]
+# coordinates = 20
+# epsilon = 1.0
+
 # Secure sums, in which only a sum over several sites is ever opened. This site takes part only with this table and a
 # witness: in studies with at least so many honest sites, that allow for so many of the listed sites to collude, and for
 # every site that is not listed. Ask each site for its key (dpcausal site key FOLDER), not the coordinator.

@@ -55,7 +55,8 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
         (price.is_within(delta=policy.delta_per_study), f"delta is above {policy.delta_per_study:g}"),
     )
     secure = policy.secure_objections(study.secure_settings) if study.secure_settings else ()
-    return (*(words for holds, words in checks if not holds), *secure)
+    described = policy.custom_objections(study.site_questions(site=policy.site), study.schema)
+    return (*(words for holds, words in checks if not holds), *secure, *described)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage
+from dpcausal.sums.limits import spend
 from dpcausal.sums.numbers import (
     GRID,
     Between,
@@ -256,7 +257,9 @@ def _column_cases(
     """Yield the ranges of a column's variables, and its place among the cells, code by code or interval by interval."""
     trees = list(dict.fromkeys(map(_tree, own)))
     places = [trees.index(_tree(what)) for what in own]
-    for low, high in _pieces(own, keys, at):
+    pieces = _pieces(own, keys, at)
+    spend(20 * len(pieces) * (len(own) + sum(tree.nodes for tree in (*trees, *(factor for factor, _ in keys)))))
+    for low, high in pieces:
         ranges = {name: (low, high)}
         found = [interval(tree, ranges) for tree in trees]
         values = tuple(

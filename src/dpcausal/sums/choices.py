@@ -1,10 +1,12 @@
 """What a unit chooses before and after a change: the corners of pieces, and how far squares bend between them."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dpcausal.sums.intervals import Range
+from dpcausal.sums.limits import spend
 
 Side = tuple[int, int]
 """A variable, before (`OLD`) or after (`NEW`) the change."""
@@ -35,6 +37,7 @@ class Choice:
     def add(self, ranges: Mapping[Side, Range], squared: Mapping[Side, int]) -> None:
         """Add the corners of a box as states, given the cases of variables that are squared."""
         ends = [range_ if range_[0] < range_[1] else range_[:1] for range_ in ranges.values()]
+        spend(20 * (1 + len(ranges)) * math.prod(map(len, ends)))
         for corner in itertools.product(*ends):
             self.size += 1
             for side, value in zip(ranges, corner, strict=True):

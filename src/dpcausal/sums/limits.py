@@ -1,6 +1,9 @@
-"""What a tree may be made of, whoever wrote it."""
+"""What a tree may be made of, and how much work its bound may be, whoever wrote it."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from dpcausal.errors import QueryError
 
@@ -9,6 +12,12 @@ LARGEST = 2**62
 
 MOST_NODES, DEEPEST, MOST_CODES = 10_000, 64, 2**18
 """How many nodes a tree may have, how deep it may be, and how many values a code or a table."""
+
+MOST_WORK = 100_000_000
+"""How many steps a bound may take, each about a tenth of a microsecond. They are counted, not timed, so that all sites
+refuse the same."""
+
+_LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
 
 _COLUMN = re.compile(r"treatment|arm|outcome|covariate_(0|[1-9][0-9]{0,4})")
 
@@ -45,3 +54,28 @@ def check_table(what: str, values: tuple[object, ...]) -> None:
         return
     for value in values:
         check_whole(what, value, -LARGEST, LARGEST)
+
+
+@contextmanager
+def limited_work() -> Iterator[None]:
+    """Limit the steps that may be spent within the context."""
+    before = _LEFT.set([MOST_WORK])
+    try:
+        yield
+    finally:
+        _LEFT.reset(before)
+
+
+def spend(steps: int) -> None:
+    """Raise if so many more steps are too many: called before they are made."""
+    left = _LEFT.get()
+    if left is None:
+        return
+    left[0] -= steps
+    if left[0] < 0:
+        left[0] = -1
+        raise QueryError(
+            expected=f"sums whose bound is computed in at most {MOST_WORK:,} steps",
+            got="sums that need more",
+            hint="ask for fewer sums, fewer conditions on one column or fewer products, or in several queries.",
+        )

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.sums.limits import spend
+
 Array = NDArray[Any]
 Key = tuple[int, ...]
 
@@ -59,7 +61,9 @@ def largest(
         choices = sorted(choice for choice, keys in left.keys_of.items() if keys and choice != keep)
         if not choices:
             break
+        spend(10 * len(choices) * len(left.values))
         cost, choice = min((left.cost(choice), choice) for choice in choices)
+        spend(min(cost, most) // 4)
         if cost <= most:
             left.take_out(choice)
         else:
@@ -127,6 +131,7 @@ class _Counting:
 
     def __init__(self, tables: _Tables, choices: Sequence[int], most: int) -> None:
         self._tables, self._most = tables, most
+        spend(len(choices) ** 2 * len(tables.values))
         self._known: dict[tuple[tuple[int, ...], bytes], int] = {}
         self._turned: dict[tuple[Key, tuple[int, ...]], int] = {}
         self._sets: list[list[int]] = []

@@ -16,6 +16,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.cases import NO_CELL, Case, Form, Model
 from dpcausal.sums.choices import Choice, Side
 from dpcausal.sums.intervals import Range
+from dpcausal.sums.limits import spend
 from dpcausal.sums.maximum import Array, TooManyStatesError, spread
 
 Cuts = Mapping[tuple[int, int], tuple[int, ...]]
@@ -156,6 +157,7 @@ class Pairs:
         elif together and not kind.absent:
             if len(slot.cases) > _MOST_CASES:
                 raise TooManyStatesError
+            spend(20 * len(slot.cases) ** 2)
             pairs = itertools.product(enumerate(slot.cases), repeat=2)
             self._add(place, [{OLD: at, NEW: to} for (at, old), (to, new) in pairs if _may(kind, place, old, new)])
         else:
@@ -177,6 +179,7 @@ class Pairs:
         sides = [(variable, side) for variable in slot.variables for side in (boxes[0] if boxes else ())]
         if self.squared.isdisjoint(sides) and all(low == high for case in slot.cases for low, high in case.ranges):
             # A box of points has one corner.
+            spend(20 * (1 + len(sides)) * len(boxes))
             choice.size = len(boxes)
             for at, variable in enumerate(slot.variables):
                 points = [case.ranges[at][0] for case in slot.cases]
@@ -184,7 +187,9 @@ class Pairs:
                     choice.corners[variable, side] = [points[box[side]] for box in boxes]
             boxes = ()
         for box in boxes:
+            spend(40 * len(slot.variables) * len(box))
             parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
+            spend(20 * len(slot.variables) * math.prod(map(len, parts)))
             for pieces in itertools.product(*parts):
                 ranges = {side: range_ for piece in pieces for side, range_ in piece.items()}
                 choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
@@ -274,9 +279,12 @@ class Pairs:
             axes = (*choices, *bends)
             key = self._likeness(form, sides, axes)
             if key not in known:
-                most -= math.prod(self.sizes[each] for each in axes)
+                states = math.prod(self.sizes[each] for each in axes)
+                most -= states
                 if most < 0:
                     raise TooManyStatesError
+                steps = states * (15 + len(sides) * sum(1 + len(each) for each, _ in form.terms))
+                spend(steps if exact else steps // 16)
                 known[key] = self._sizes(form, sides, axes, exact=exact)
             straight, sizes = known[key]
             yield Change(tuple(choices), straight, tuple(each for each in axes if each not in self._once), sizes, form)

@@ -4,11 +4,16 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dpcausal.errors import QueryError
 from dpcausal.sums.intervals import Range, product_ends
+from dpcausal.sums.limits import spend
 from dpcausal.sums.numbers import Between, Constant, Number, Product, Shift, Sum, Where
 
 Monomial = tuple[tuple[int, int], ...]
 """Variables with their powers, in rising order."""
+
+_MOST_PRODUCTS = 5_000
+"""How many terms a product may have when it is multiplied out."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,13 @@ class Reader:
     def _product(self, left: Polynomial, right: Polynomial, at: Range) -> Polynomial:
         """Return a product. With a = p + e and b = q + f it is pq, give or take a f + b e - e f."""
         terms: dict[Monomial, int] = {}
+        spend(40 * len(left.terms) * len(right.terms))
+        if len(left.terms) * len(right.terms) > _MOST_PRODUCTS:
+            raise QueryError(
+                expected=f"a product of two numbers of at most {_MOST_PRODUCTS:,} terms when multiplied out",
+                got="one of more",
+                hint="multiply fewer sums.",
+            )
         for (one, factor), (other, by) in itertools.product(left.terms.items(), right.terms.items()):
             powers = dict(one)
             for variable, power in other:

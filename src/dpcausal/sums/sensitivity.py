@@ -10,6 +10,7 @@ import numpy as np
 from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import POWERS, Certificate, Norm, bound_from
 from dpcausal.sums.description import Sums
+from dpcausal.sums.limits import limited_work
 from dpcausal.sums.maximum import Array, Table, TooManyStatesError, largest
 from dpcausal.sums.pairs import Cuts, Kind, Pairs, kinds
 from dpcausal.sums.roots import root_above
@@ -35,17 +36,24 @@ def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certific
     Raises:
         QueryError: If the description is none that the engine can bound.
     """
-    return _kept_bound(model_of(description, domain), norm)
+    return _kept_bound(_model(description, domain), norm)
 
 
 def computed_bound(description: Sums, domain: Domain, norm: Norm) -> Certificate:
     """Return what `sensitivity_bound` keeps."""
-    return _computed(model_of(description, domain), norm)
+    return _computed(_model(description, domain), norm)
+
+
+def _model(description: Sums, domain: Domain) -> Model:
+    with limited_work():
+        return model_of(description, domain)
 
 
 def _computed(model: Model, norm: Norm) -> Certificate:
-    cuts = _search(model, norm)
-    return Certificate(norm, bound_from(model, norm, cuts), cuts)
+    with limited_work():
+        cuts = _search(model, norm)
+    with limited_work():
+        return Certificate(norm, bound_from(model, norm, cuts), cuts)
 
 
 _kept_bound = lru_cache(1_000)(_computed)

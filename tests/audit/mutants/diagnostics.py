@@ -18,12 +18,13 @@ from dpcausal.queries import (
     WeightedCovariates,
 )
 from dpcausal.queries.covariate_counts import COARSE, EACH
-from dpcausal.queries.scores import EXPONENTS
-from dpcausal.vault.answers import covariate_counts, covariate_sums
+from dpcausal.sums.description import Sums
+from dpcausal.sums.evaluation import totals
+from dpcausal.sums.numbers import Ticks, nodes
+from dpcausal.vault import adding
 from dpcausal.vault.context import Answer, AnswerContext
-from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import Features
-from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
+from tests.audit.mutants.mutant import add_up_others, answer_by, mutant, sensitivity_of
 
 ALL = ("ward", "age", "smoker")
 
@@ -66,12 +67,15 @@ def one_of_three(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("covariates as shares of the table's own spread", sensitivity_of(CovariateSums, covariates=ALL))
 def own_spread(patch: pytest.MonkeyPatch) -> None:
-    def parts(weights: Any, lines: Any, squared: Any) -> Any:
-        most = np.maximum(np.abs(lines).max(axis=1, initial=1, keepdims=True), 1)
-        return whole(weights, lines * GRID // most, squared)
+    def answer(context: AnswerContext[CovariateSums]) -> Answer:
+        (sums,) = context.query.sums(context.schema, "record", "l1")
+        units = dict(context.engine.collect(tuple({"treatment", *sums.columns}), 10**6))
+        every = (node for number in sums.numbers.values() for node in nodes(number))
+        for name in {node.column for node in every if isinstance(node, Ticks)}:
+            units[name] = units[name] * GRID // max(int(np.abs(units[name]).max(initial=1)), 1)
+        return Answer(totals(sums, units))
 
-    whole = covariate_sums.parts
-    patch.setattr(covariate_sums, "parts", parts)
+    answer_by(patch, CovariateSums, answer)
 
 
 @mutant("counts of covariates charged for one level of bins", sensitivity_of(CovariateCounts, covariates=("age",)))
@@ -82,8 +86,7 @@ def one_level(patch: pytest.MonkeyPatch) -> None:
 @mutant("coarse bins of a covariate that overlap", sensitivity_of(CovariateCounts, covariates=("age",)))
 def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
     def answer(context: AnswerContext[CovariateCounts]) -> Answer:
-        counts = covariate_counts.answer(context).ticks
-        names = list(counts)
+        counts, names = adding.answer(context).ticks, context.query.own_names
         twice = {
             names[start + place]: counts[names[start + place]] + counts[names[start + place - 1]]
             for start in range(0, len(names), EACH)
@@ -94,12 +97,12 @@ def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, CovariateCounts, answer)
 
 
-@mutant("covariates weighted without a clip", sensitivity_of(WeightedCovariates, covariates=ALL))
-def unclipped(patch: pytest.MonkeyPatch) -> None:
-    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
-        return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
+@mutant("covariates weighted beyond the largest weight", sensitivity_of(WeightedCovariates, covariates=ALL))
+def far_weights(patch: pytest.MonkeyPatch) -> None:
+    def heavier(sums: Sums) -> Sums:
+        return replace(sums, numbers={name: 3 * number for name, number in sums.numbers.items()})
 
-    patch.setattr(features, "weight_table", table_of)
+    add_up_others(patch, WeightedCovariates, heavier)
 
 
 @mutant("sums of weights for nothing", sensitivity_of(WeightedCovariates, covariates=("age",)))

@@ -2,9 +2,9 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from dpcausal.queries import (
     CovariateMoments,
     CovariateSums,
     CovariateTotals,
+    CustomSums,
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
@@ -35,6 +36,7 @@ from dpcausal.queries import (
     MissingOutcomes,
     OutcomeCounts,
     OutcomesBelow,
+    Query,
     ReceivedMoments,
     RegressionMoments,
     Sensitivity,
@@ -44,17 +46,19 @@ from dpcausal.queries import (
     profiles,
     summing,
 )
+from dpcausal.queries.coerced import design
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.queries.scores import EXPONENTS
 from dpcausal.release import PublicValue
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
-from dpcausal.sums.cases import Domain
+from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
+from dpcausal.sums.evaluation import evaluate
+from dpcausal.sums.numbers import Shift
 from dpcausal.vault import adding, coercion, ticks
 from dpcausal.vault.answers import (
-    arm_regression_moments,
     augmented_scores,
     logistic,
     look_moments,
@@ -72,7 +76,7 @@ from tests.audit.mutants.mutant import add_up_others, answer_by, attack_on, muta
 
 def _times(factor: int, names: Sequence[str], sums: Sums) -> Sums:
     """Return a description in which some numbers are so many times as large."""
-    return replace(sums, numbers=sums.numbers | {name: factor * sums.numbers[name] for name in names})
+    return replace(sums, numbers={**sums.numbers, **{name: factor * sums.numbers[name] for name in names}})
 
 
 def _running_totals(context: AnswerContext[Any]) -> Answer:
@@ -320,8 +324,7 @@ def one_regression(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("features of regressions beyond their bounds", sensitivity_of(ArmRegressionMoments, covariates=("age",)))
 def far_features(patch: pytest.MonkeyPatch) -> None:
-    rounded = arm_regression_moments._rounded
-    patch.setattr(arm_regression_moments, "_rounded", lambda coerced: f"(3 * {rounded(coerced)} // 2)")
+    _added_with_wide_features(patch, ArmRegressionMoments)
 
 
 @mutant("products of metrics charged at a quarter", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
@@ -337,12 +340,6 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, coordinates=tuple(coordinates))
 
     patch.setattr(MetricMoments, "sensitivity", lighter)
-
-
-@mutant("every metric given the whole budget", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
-def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
-    shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
-    patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
 
 
 @mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
@@ -361,7 +358,7 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("outcomes from a centre, as far as they reach", sensitivity_of(dpc.queries.WeightedArms, centre=-1.0))
 def far_outcomes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(weighted_arms, "centred", lambda outcomes, centre: outcomes - centre)
+    patch.setattr(weighted_arms, "centred", lambda outcomes, query: outcomes - query.centre_ticks)
 
 
 @mutant("covariate moments with half their bound", sensitivity_of(CovariateMoments, covariates=("age",)))
@@ -404,8 +401,19 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
     sensitivity_of(RegressionMoments, covariates=("age",), interaction=True),
 )
 def wide_features(patch: pytest.MonkeyPatch) -> None:
-    design = Features.design
-    patch.setattr(Features, "design", lambda features, batch: np.array(design(features, batch)) * 3 // 2)
+    _added_with_wide_features(patch, RegressionMoments)
+
+
+def _added_with_wide_features(patch: pytest.MonkeyPatch, kind: type[Query]) -> None:
+    """Let an answer add up features half as far again from the middle as the bound says."""
+
+    def answer(context: AnswerContext[Any]) -> Answer:
+        with pytest.MonkeyPatch.context() as inner:
+            wide = lambda *given: [Shift(3 * line, 1) for line in design(*given)]  # noqa: E731
+            inner.setattr(sys.modules[kind.__module__], "design", wide)
+            return adding.answer(context)
+
+    answer_by(patch, kind, answer)
 
 
 @mutant(
@@ -413,14 +421,11 @@ def wide_features(patch: pytest.MonkeyPatch) -> None:
     sensitivity_of(RegressionMoments, covariates=("age",), interaction=True),
 )
 def own_spread(patch: pytest.MonkeyPatch) -> None:
-    design = Features.design
+    def spread(batch: Mapping[str, Any]) -> Mapping[str, Any]:
+        ages = batch["covariate_1"]
+        return {**batch, "covariate_1": ages * GRID // np.abs(ages).max(initial=1)}
 
-    def spread(features: Features, batch: Mapping[str, Any]) -> Any:
-        values = np.array(design(features, batch))
-        largest = np.abs(values).max(axis=1, initial=1, keepdims=True)
-        return values * GRID // largest
-
-    patch.setattr(Features, "design", spread)
+    patch.setattr(adding, "evaluate", lambda numbers, batch: evaluate(numbers, spread(batch)))
 
 
 @mutant("scores without their limit", sensitivity_of(AugmentedScores, limit=0.5))
@@ -512,13 +517,19 @@ def counted_twice(patch: pytest.MonkeyPatch) -> None:
     "a unit that loses its outcome, where arms are public, moves more than is paid for", sensitivity_of(CellMoments)
 )
 def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
-    domain = summing.domain_of
-
     def staying(schema: Schema, protects: Any) -> Domain:
-        whole = domain(schema, protects)
+        whole = domain_of(schema, protects)
         if schema.protects == "record":
             return whole
         return replace(whole, changes=whole.changes - {"treatment", "arm"}, leaves=False)
 
     patch.setattr(Schema, "bounded_as", lambda _, protects: protects)
     patch.setattr(summing, "domain_of", staying)
+
+
+@mutant("described numbers from the low end of their range", sensitivity_of(CustomSums))
+def from_the_low_end(patch: pytest.MonkeyPatch) -> None:
+    def shifted(sums: Sums) -> Sums:
+        return replace(sums, numbers={name: number - number.low for name, number in sums.numbers.items()})
+
+    add_up_others(patch, CustomSums, shifted)

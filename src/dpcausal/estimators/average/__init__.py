@@ -15,6 +15,7 @@ from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
 from dpcausal.estimators.average.factorial_effects import FactorialEffects
+from dpcausal.estimators.average.formula_estimator import FormulaEstimator
 from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.quantile_effects import QuantileEffects
@@ -25,6 +26,7 @@ from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.queries.custom_sums import label_of, quoted
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.validation import did_you_mean
@@ -48,6 +50,7 @@ _SHIPPED = (
     ClusterTrial,
     Survival,
     ScheduledDifference,
+    FormulaEstimator,
 )
 
 
@@ -111,9 +114,27 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     if listed is not None:
         roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
         roles |= {"cohorts": schema.entry or listed.name}
-    needed = [part.name for part in fields(kind) if part.default is MISSING or part.name in {"before", "period"}]
+    roles |= _difference_as_formula(schema)
+    optional = {"before", "period", "cells", "variance"}
+    needed = [part.name for part in fields(kind) if part.default is MISSING or part.name in optional]
     estimator: Estimator = kind(**{part: roles[part] for part in needed if part in roles})
     return estimator
+
+
+def _difference_as_formula(schema: Schema) -> dict[str, object]:
+    """Return a difference in means as sums and formulas of them."""
+    outcome, arms = quoted(schema.outcome.name), [f"'{label_of(arm)}'" for arm in schema.treatment.compared]
+    lacking = {"lacking": f"deficit({outcome})"} if isinstance(schema.outcome, Real) else {}
+    control, treated = (f"total[{arm}] / n[{arm}]" for arm in arms)
+    square = " - lacking[{0}] / n[{0}]" if lacking else ""
+    variances = (f"(half({outcome})**2{square} - (total[{{0}}] / n[{{0}}])**2) / n[{{0}}]".format(arm) for arm in arms)
+    return {
+        "estimand": "average treatment effect: mean outcome with all treated minus mean outcome with none",
+        "sums": {"n": "1", "total": f"centred({outcome})", **lacking},
+        "formula": f"{treated} - {control}",
+        "variance": " + ".join(variances),
+        "cells": [schema.treatment.name],
+    }
 
 
 def _first(schema: Schema, kind: Any) -> str:  # noqa: ANN401 (a class, or several)
@@ -131,6 +152,7 @@ __all__ = [
     "DoublyRobust",
     "ExactMatching",
     "FactorialEffects",
+    "FormulaEstimator",
     "InverseWeighting",
     "PropensityMatching",
     "QuantileEffects",

@@ -8,15 +8,17 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.cells import Value
-from dpcausal.columns import Column
+from dpcausal.columns import Indicator
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
-from dpcausal.queries import Basis, BlockEffects, Points
+from dpcausal.queries import Basis, BlockEffects, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
+from dpcausal.real import Real
 from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
@@ -40,7 +42,7 @@ class BlockEnsemble(BaseEstimator):
     Privacy:
         One query. A unit is in one block, so it changes the mean by at most 2 limits divided by the number of blocks,
         whatever the learner does. The noise grows with the root of the number of profiles (with delta 0, with their
-        number).
+        number). Learners see numbers by scores on scales as for `RLearner`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates that the learner sees.
@@ -74,15 +76,17 @@ class BlockEnsemble(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Estimate the effects for a total of epsilon and delta."""
         guarantee = guarantee_for(source, epsilon, delta)
-        columns = covariates_named(self.covariates, source.schema)
-        points = Points([column.name for column in columns], self._profiles(columns, source.schema))
-        basis, inverse = points, np.eye(len(points.at))
-        if self.basis is not None:
-            basis = basis_of(self.basis)
-            inverse = _inverse(basis, points, source.schema)
+        self._check(source.schema)
+        own = None if self.basis is None else basis_of(self.basis)
+        scaled = scaled_for(own, self.covariates, source, guarantee)
+        source = scaled.source
+        points = Points(scaled.covariates, self._profiles(scaled.covariates, source.schema))
+        basis, inverse = own or points, np.eye(len(points.at))
+        if own is not None:
+            inverse = np.asarray(np.linalg.pinv(_values(own, points, source.schema), rcond=1e-6), dtype=np.float64)
         blocks = max(source.n // _UNITS_PER_BLOCK, 2) if self.blocks is None else self.blocks
         release = source.release(
-            BlockEffects(self.learner, points.covariates, points.at, blocks, self.limit), guarantee
+            BlockEffects(self.learner, points.covariates, points.at, blocks, self.limit), scaled.rest
         )
         effects, sampling, privacy = _means(release, source.schema)
         if self.basis is not None:
@@ -103,23 +107,23 @@ class BlockEnsemble(BaseEstimator):
             assumptions=(
                 no_confounders_but(self.covariates),
                 NO_INTERFERENCE,
-                f"for the intervals: the learner is unbiased over blocks, within {self.limit:g} half ranges",
+                f"for the intervals: the learner of scores is unbiased over blocks, within {self.limit:g} half ranges",
                 "for the intervals: the learner fails on no block; a block on which it fails counts as 0",
                 *source.schema.data_handling,
             ),
-            receipts=(release.receipt,),
-            notes=_few(source.n, blocks),
+            receipts=(*scaled.receipts, release.receipt),
+            notes=(*_few(source.n, blocks), *scaled.notes, *seen_by_scores(basis, source.schema)),
         )
 
-    def _profiles(self, columns: Sequence[Column], schema: Schema) -> tuple[tuple[Value, ...], ...]:
+    def _check(self, schema: Schema) -> None:
         if (self.at is None) == (self.basis is None):
             raise QueryError(
                 expected="either profiles (at) or functions (basis)",
                 got="both" if self.basis is not None else "neither",
                 hint='write at={"age": [30, 50, 70]}, or basis=Spline(["age"]).',
             )
-        if self.at is not None:
-            return values_of(codes_of(self.at, columns), columns)
+        if self.basis is None:
+            return
         basis = basis_of(self.basis)
         outside = {column.name for column in basis.reads(schema)} - set(self.covariates)
         if outside:
@@ -128,19 +132,31 @@ class BlockEnsemble(BaseEstimator):
                 got=f"one of {', '.join(sorted(outside))}",
                 hint="name them in of.",
             )
-        return values_of(spread_out(columns, 4 * len(basis.names(schema))), columns)
+        points = Points(tuple(self.covariates), self._profiles(self.covariates, schema))
+        values = _values(basis, points, schema)
+        if np.linalg.matrix_rank(values) < values.shape[1]:
+            raise QueryError(
+                expected="functions that are linearly independent on profiles spread evenly over all covariates",
+                got=f"functions that are not, on {len(points.at)} profiles",
+                hint="use fewer or wider groups, or give the profiles yourself (at).",
+            )
+
+    def _profiles(self, covariates: Sequence[str], schema: Schema) -> tuple[tuple[Value, ...], ...]:
+        """Return the profiles given, or ones spread evenly: over groups by values, and for functions by scores."""
+        columns = covariates_named(covariates, schema)
+        if self.at is not None:
+            return values_of(codes_of(self.at, columns), columns)
+        if isinstance(basis_of(self.basis), Cells):
+            columns = tuple(column.measured if isinstance(column, Real) else column for column in columns)
+        varied = [column for column in columns if not isinstance(column, Indicator)]  # of units with all values
+        size = 4 * len(basis_of(self.basis).names(schema))
+        nothing = np.zeros(size, dtype=np.int64)
+        return values_of(dict.fromkeys(covariates, nothing) | spread_out(varied, size), columns)
 
 
-def _inverse(basis: Basis, points: Points, schema: Schema) -> Array:
-    """Return the matrix that maps effects at points to weights of functions, by least squares."""
-    values = basis_values(basis, codes_of(by_covariate(points.covariates, points.at), points.reads(schema)), schema)
-    if np.linalg.matrix_rank(values) < values.shape[1]:
-        raise QueryError(
-            expected="functions that are linearly independent on profiles spread evenly over all covariates",
-            got=f"functions that are not, on {len(points.at)} profiles",
-            hint="use fewer or wider groups, or give the profiles yourself (at).",
-        )
-    return np.asarray(np.linalg.pinv(values, rcond=1e-6), dtype=np.float64)
+def _values(basis: Basis, points: Points, schema: Schema) -> Array:
+    """Return the functions at points, one line a point."""
+    return basis_values(basis, codes_of(by_covariate(points.covariates, points.at), points.reads(schema)), schema)
 
 
 def _few(n: int, blocks: int) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ class InfluenceLearner(BaseEstimator):
         The conditional average treatment effect (CATE) at given profiles.
 
     Assumptions:
-        The covariates hold all confounders.
+        The covariates hold all confounders. Learners see numbers between their declared bounds, not by scores as those
+        of `BlockEnsemble` do: a network learns little of one that fills a small part of them.
 
     Privacy:
         Heuristic. One query, refused unless the data set's owner allowed `influence_effects` by name. Epsilon is that

@@ -11,8 +11,9 @@ from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.conditional.meta_learners import MetaLearner, assumptions, learner_of
+from dpcausal.estimators.conditional.meta_learners import TARGETS, MetaLearner, assumptions, learner_of
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
+from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
@@ -51,12 +52,12 @@ class KernelLearner(BaseEstimator):
 
     Privacy:
         Three queries share epsilon and delta: both nuisance models, and the weights. Noise at a profile does not grow
-        with the number of features or of questions.
+        with the number of features or of questions. Numbers have scales as for `RLearner`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates of the models: all confounders.
         effect_of: The covariates that the effect is a function of; by default all `covariates`.
-        width: The kernel's width in half ranges of covariates.
+        width: The kernel's width in half ranges of covariates, by their scores.
         n_features: How many random Fourier features approximate the kernel.
         seed: Selects the features; public.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
@@ -111,7 +112,9 @@ class KernelLearner(BaseEstimator):
             limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
         # Built before anything is spent, so that its errors cost nothing.
         plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 50.0, learner)
-        models = fit_nuisance_models(source, guarantee, self)
+        scaled = scaled_for(basis, self.covariates, source, guarantee)
+        source = scaled.source
+        models = fit_nuisance_models(scaled, self, TARGETS[learner])
         plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
         release = source.release(query, models.rest)
@@ -128,6 +131,7 @@ class KernelLearner(BaseEstimator):
             guarantee=guarantee,
             assumptions=assumptions(self.covariates, self.propensity, source),
             receipts=(*models.receipts, release.receipt),
+            notes=(*scaled.notes, *seen_by_scores(basis, source.schema)),
             no_interval="the ridge shrinks effects towards 0 by an unknown amount; only privacy noise is shown",
         )
 

@@ -10,10 +10,17 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models, without_outcome_models
 from dpcausal.estimators.conditional.posterior import fit_weights
-from dpcausal.estimators.interval_policy import limit_cut_off, residual_confounding, score_drowned
+from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
+from dpcausal.estimators.interval_policy import (
+    hidden_covariates,
+    limit_cut_off,
+    residual_confounding,
+    score_drowned,
+)
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
+from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.models import Learner
 from dpcausal.source import Source, guarantee_for
 
@@ -34,16 +41,23 @@ class RLearner(BaseEstimator):
         Three queries share epsilon and delta: a private logistic regression, noisy moments for the outcome regressions,
         and noisy sums of products of the basis functions. The weights follow from these; evaluating the function costs
         nothing. Where the propensity is known by design there are two queries, and less noise.
+        Numbers enter models and basis functions by scores on a scale of their own. Where `typical` does not declare it,
+        it comes from counts of all numbers' values: one more query, for at most a fifth of epsilon, which later
+        estimators use again. Profiles are given in the schema's units all the same.
+
+    Intervals allow for the confounding that noise in both models may leave in, and for models that are linear in a
+    number itself or in its normal score. There is no interval where noise hides how a number varies that has no scale.
 
     Attributes:
         covariates: The covariates of the models: all confounders.
         basis: The functions whose sum is the effect. Few are best: below ten thousand units, one to five.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are clipped to clip and 1 - clip.
-        limit: Residuals are limited to so many half ranges of the outcome. Noise is in proportion to it. By default 1
+        limit: Residuals are limited to so many half ranges of the outcome. Noise is in proportion to it. By default 1.1
             for a number and 2 for a binary outcome, whose residuals are never larger.
         outcome_models: Whether outcomes are modelled. In a trial with a known propensity, models make a curve more
-            precise and no more. Without them there is one query, which no earlier answer changes, as secure sums need.
+            precise and no more. Without them only scales need a query of their own. Sums over sites have none: there
+            is one query then, which no earlier answer changes, as secure sums need.
 
     Reference:
         Nie and Wager (2021). In place of the functional mechanism of Schröder, Melnychuk and Feuerriegel (2025), noise
@@ -108,7 +122,7 @@ class DRLearner(BaseEstimator):
         ...     Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6
         ... )
         >>> [receipt.query for receipt in plan.receipts]
-        ['regression_moments', 'effect_moments', 'missing_outcomes']
+        ['covariate_counts', 'regression_moments', 'effect_moments', 'missing_outcomes']
     """
 
     covariates: Sequence[str]
@@ -146,7 +160,10 @@ def learner_of(meta_learner: str) -> Learner:
 
 _METHODS: dict[Learner, str] = {"residual": "R-learner", "augmented": "DR-learner"}
 
-_LIMITS: dict[Learner, tuple[float, float]] = {"residual": (1.0, 2.0), "augmented": (4.0, 20.0)}
+TARGETS: dict[Learner, AugmentedEstimand] = {"residual": "ATO", "augmented": "ATE"}
+"""Whom the mean of a learner's effects is about."""
+
+_LIMITS: dict[Learner, tuple[float, float]] = {"residual": (1.1, 2.0), "augmented": (4.0, 20.0)}
 """Default limits: for a number, and for a binary outcome."""
 
 
@@ -168,8 +185,12 @@ def learn(
     # Built before anything is spent, so that its errors cost nothing.
     plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
-    fit_models = fit_nuisance_models if parameters.outcome_models else without_outcome_models
-    models = fit_models(source, guarantee, parameters)
+    scaled = scaled_for(plan.basis, parameters.covariates if parameters.outcome_models else (), source, guarantee)
+    source = scaled.source
+    if parameters.outcome_models:
+        models = fit_nuisance_models(scaled, parameters, TARGETS[learner])
+    else:
+        models = without_outcome_models(scaled, parameters)
     query = models.put_into(plan)
     release = source.release(query, models.rest)
     posterior = fit_weights(release, source.schema, models, level=level)
@@ -195,7 +216,9 @@ def learn(
         guarantee=guarantee,
         assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        no_interval=limit_cut_off(posterior.cut_off, query.limit)
+        notes=(*scaled.notes, *seen_by_scores(query.basis, source.schema)),
+        no_interval=hidden_covariates(models.hidden, query.covariates)
+        or limit_cut_off(posterior.cut_off, query.limit)
         or residual_confounding(models.residual_confounding, posterior.error, query.covariates)
         or score_drowned(models.noise_sd, query.covariates),
     )

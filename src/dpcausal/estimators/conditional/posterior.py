@@ -112,7 +112,7 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     privacy = gain @ private @ gain.T
     cut = (release.value("clipped") - 2 * math.sqrt(release.variance("clipped"))) / n
     error = math.sqrt(max(float(((values @ covariance) * values).sum(axis=1).mean()), 0.0))
-    rest = _positive(covariance - privacy) + models.residual_confounding**2 * np.outer(constant, constant)
+    rest = _positive(covariance - privacy) + models.left_in**2 * np.outer(constant, constant)
     return WeightPosterior(weights, rest, privacy, error, max(cut, 0.0))
 
 

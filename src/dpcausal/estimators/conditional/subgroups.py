@@ -34,7 +34,7 @@ class SubgroupEffects(BaseEstimator):
 
     Privacy:
         Without `covariates` one query: numbers of units and sums of outcomes in each arm of each group. A unit is in
-        one group, so the noise does not grow with the number of groups. With `covariates` three queries, as for
+        one group, so the noise does not grow with the number of groups. With `covariates` the queries of
         `DRLearner`. Groups must be public: listed values or public edges, chosen without looking at the table.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Weighted numbers of outcomes between public edges, in exact integers. Proof: docs/proofs/weighted_counts.md."""
+"""Weighted numbers of outcomes between edges, by a kernel that is quicker than one made of their description."""
 
 from typing import TYPE_CHECKING
 

@@ -1,0 +1,198 @@
+"""Estimators that are formulas of sums, both written as texts: for questions that no other estimator answers."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.derivatives import slopes
+from dpcausal.effect import Effect
+from dpcausal.errors import QueryError
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.formula import Formulas, one_number
+from dpcausal.estimators.narrower import narrower
+from dpcausal.interval import NoiseTerm, standard_noise
+from dpcausal.plain_text import check_plain_text
+from dpcausal.queries import CustomSums, Cut
+from dpcausal.queries.cuts import cuts_of
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
+
+_DRAWS, _MOST_PARTS = 500, 4
+_MOST_BENT = 1.2
+"""How far the spread of a formula under simulated noise may be from that to first order, as a ratio."""
+
+_ESTIMATE, _VARIANCE = "estimate", "variance"
+
+
+@dataclass(frozen=True)
+class FormulaEstimator(BaseEstimator):
+    """A formula of sums over units, both as texts.
+
+    `sums` says what a unit adds to each sum, in the language of `CustomSums`. `formula` makes the estimate of the sums,
+    with `+`, `-`, `*`, `/`, whole powers, `sqrt`, `log` and `exp`. `total[drug]` is the sum `total` in a cell, by the
+    values of the columns in `cells`, and `total(...)` adds up cells. `middle(column)` and `half(column)` are the middle
+    of a column's range, from which sums are measured, and half its length.
+
+    Estimand:
+        As `estimand` says, in your words.
+
+    Assumptions:
+        Those in `assumptions`. Nothing is known about the formula but its text.
+
+    Privacy:
+        One query, `CustomSums`. The bound on what one unit moves is computed from the expressions, and certified.
+
+    The noise in the estimate follows by the derivatives of the formula. Where they do not describe what noise does to
+    it, as where noise may make a divisor 0, there is no interval.
+
+    Attributes:
+        estimand: What is estimated, in words.
+        sums: What a unit adds to each sum, by the name of the sum.
+        formula: The estimate.
+        variance: The sampling variance of the estimate; it may use `estimate`. Without it there is no interval.
+        definitions: Formulas that `formula` and `variance` may use, by their names, and later ones of these.
+        cells: Columns whose values make cells, the treatment's among them, and cuts of numbers.
+        weights: The noise in some sums in proportion to the default; see `CustomSums`.
+        assumptions: What must hold for the estimate to be of the estimand, in words.
+        contrast: What is compared, in words, the reference first; the two arms if left out.
+
+    Example:
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> schema = Schema(Treatment("treat"), Real("score", 0, 100), [Real("dose", 0, 40)])
+        >>> slope = FormulaEstimator(
+        ...     estimand="mean difference in score for one more mg of dose",
+        ...     sums={"n": "1", "x": "centred(dose)", "y": "centred(score)", "xy": "centred(dose) * centred(score)",
+        ...           "lacking": "deficit(dose)"},
+        ...     contrast=("a dose", "1 mg more"),
+        ...     formula="(xy - x * y / n) / (n * half(dose)**2 - lacking - x**2 / n)",
+        ... )
+        >>> plan = slope.estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> round(plan.privacy_sd, 3)
+        0.041
+    """
+
+    also_called: ClassVar[str] = "method_of_moments plug_in_estimator custom_estimator user_defined"
+    counts_missing: ClassVar[bool] = False
+    tables: ClassVar[tuple[str, ...]] = ("sums", "definitions", "weights")
+    """The parameters that are tables of texts or numbers in a study's file."""
+
+    estimand: str
+    sums: Mapping[str, str]
+    formula: str
+    variance: str = ""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    cells: Sequence[str | Cut] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    assumptions: Sequence[str] = ()
+    contrast: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for part in self.tables:
+            if not isinstance(getattr(self, part), Mapping):
+                raise QueryError(
+                    expected=f"{part} as names with texts",
+                    got=type(getattr(self, part)).__name__,
+                    hint="write for instance sums={'n': '1', 'total': 'centred(score)'}.",
+                )
+            object.__setattr__(self, part, dict(getattr(self, part)))
+        object.__setattr__(self, "cells", cuts_of(self.cells) if self.cells else ())
+        for part in ("assumptions", "contrast"):
+            object.__setattr__(self, part, _texts(getattr(self, part)))
+        if len(self.contrast) not in (0, 2):
+            raise QueryError(
+                expected="a contrast of two, in words, the reference first",
+                got=repr(self.contrast)[:100],
+                hint="write for instance contrast=('a dose', '1 mg more').",
+            )
+        check_plain_text("texts of an estimator", (self.estimand, *self.assumptions, *self.contrast))
+        _ = self.query
+
+    @property
+    def query(self) -> CustomSums:
+        """The query that it asks."""
+        return CustomSums(self.sums, self.cells, self.weights)
+
+    def formulas(self, source: Source) -> Formulas:
+        """Return the formulas of a source's sums: definitions, the estimate and its variance."""
+        texts = {**self.definitions, _ESTIMATE: self.formula} | ({_VARIANCE: self.variance} if self.variance else {})
+        return Formulas(self.query, source.schema, texts)
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
+        formulas, query = self.formulas(source), self.query
+        names = query.names(source.schema)
+        _check(formulas, len(names))
+        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), names[0])
+        release = source.release(query, guarantee)
+        sums = np.array(release.values)
+        found = formulas.values(sums)
+        estimate, derivatives = float(found[_ESTIMATE]), slopes(lambda at: formulas.values(at)[_ESTIMATE], sums)
+        usable = bool(np.isfinite([estimate, *derivatives]).all())
+        reason, variance = _no_interval(formulas, release, estimate, derivatives), 0.0
+        if self.variance:
+            # Noise may make it small, or negative: it is at least the standard deviation of the noise in it.
+            along = slopes(lambda at: formulas.values(at)[_VARIANCE], sums)
+            least = sum(term.variance for term in _noise(release, along)) ** 0.5
+            variance = float(np.maximum(found[_VARIANCE], least))
+        if not self.variance or not np.isfinite(variance):
+            reason = (
+                reason or f"the formula of the sampling variance {'gives none' if self.variance else 'was left out'}"
+            )
+        handled = source.schema.requiring(query.required).data_handling
+        return Effect(
+            estimand=self.estimand,
+            arms=(self.contrast[0], self.contrast[1]) if self.contrast else source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            estimate=estimate if usable else 0.0,
+            sampling_sd=None if reason else variance**0.5,
+            noise=_noise(release, derivatives if usable else np.zeros(len(sums))),
+            n=source.n,
+            method="a formula of sums",
+            guarantee=guarantee,
+            assumptions=(*self.assumptions, "the formula is the estimand's", *handled),
+            receipts=(release.receipt,),
+            notes=(f"estimate: {self.formula}", *source.caveats),
+            no_interval=reason,
+            warnings=() if usable else ("noise leaves the formula without a value: the estimate of 0 stands for none",),
+        )
+
+
+def _texts(given: Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check(formulas: Formulas, count: int) -> None:
+    """Raise unless formulas are ones of so many sums, and numbers: before anything is spent."""
+    for name, value in formulas.values(np.ones(count)).items():
+        if name in (_ESTIMATE, _VARIANCE):
+            one_number(value, name)
+
+
+def _noise(release: Release, derivatives: Array) -> tuple[NoiseTerm, ...]:
+    """Return the noise in the estimate to first order; terms of one size are one, of more parts."""
+    pairs = zip(release.names, derivatives.tolist(), strict=True)
+    sizes = Counter(abs(slope) * release.scale(name) for name, slope in pairs)
+    return tuple(
+        NoiseTerm(release.family, size * count**0.5, release.parts * count) for size, count in sizes.items() if size
+    )
+
+
+def _no_interval(formulas: Formulas, release: Release, estimate: float, derivatives: Array) -> str:
+    """Refuse where noise of the released size moves the formula otherwise than its derivatives say.
+
+    Noise is simulated from public sizes, the same in every run.
+    """
+    sizes = [release.variance(name) ** 0.5 for name in release.names]
+    standard = standard_noise(release.family, min(release.parts, _MOST_PARTS), len(sizes), _DRAWS)
+    noise = standard.T * np.array(sizes)[:, None]
+    line = derivatives @ noise
+    moved = formulas.values(np.array(release.values)[:, None] + noise)[_ESTIMATE] - estimate
+    if not np.isfinite([estimate, *derivatives]).all() or not np.isfinite(moved).all():
+        return "noise may leave the formula without a value"
+    widths = [[float(np.ptp(np.quantile(each, [low, 1 - low]))) for each in (moved, line)] for low in (0.025, 0.16)]
+    bent = [max(width, straight) > _MOST_BENT * min(width, straight) for width, straight in widths]
+    return "noise is too large for the formula: its error is not that of a straight line" if any(bent) else ""

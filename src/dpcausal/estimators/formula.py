@@ -1,0 +1,166 @@
+"""Formulas of sums as texts, such as `total[drug] / n[drug]`: evaluated, never run as a program."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpcausal.derivatives import Numbers
+from dpcausal.errors import QueryError
+from dpcausal.queries import CustomSums
+from dpcausal.queries.quantities import middle_and_half
+from dpcausal.schema import Schema
+from dpcausal.sums.expressions import (
+    Call,
+    Cell,
+    Comparison,
+    Constant,
+    Expression,
+    Factors,
+    Name,
+    Power,
+    Terms,
+    Text,
+    check_arguments,
+    parse,
+)
+from dpcausal.validation import did_you_mean
+
+_FUNCTIONS = {"sqrt": np.sqrt, "log": np.log, "exp": np.exp}
+_PUBLIC = ("middle", "half")
+_LARGEST_POWER = 8
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Formulas of the sums of a query, one after another: each may use the sums and the formulas before it.
+
+    Attributes:
+        query: The query.
+        schema: The schema of the tables that it is asked of.
+        texts: The formulas, by their names.
+    """
+
+    query: CustomSums
+    schema: Schema
+    texts: Mapping[str, str]
+
+    def values(self, sums: Numbers) -> dict[str, Numbers]:
+        """Return the values of the formulas.
+
+        Args:
+            sums: The sums in the order of the query's coordinates; a second axis for several sets of them.
+
+        Raises:
+            QueryError: If a text is no formula of these sums.
+        """
+        labels = self.query.labels(self.schema)
+        names = list(self.query.texts)
+        table = sums.reshape(*map(len, labels), len(names), *sums.shape[1:])
+        known = dict(zip(names, np.moveaxis(table, len(labels), 0), strict=True))
+        scope = _Scope(known, labels, sums.ndim - 1, self.schema)
+        with np.errstate(all="ignore"):  # what is no number is seen by whoever asked
+            for name, text in self.texts.items():
+                if name in known:
+                    raise QueryError(
+                        expected="a name of its own for each sum and formula", got=repr(name)[:80], hint="rename one."
+                    )
+                known[name] = scope.value(parse(text))
+        return {name: known[name] for name in self.texts}
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a formula may use: arrays with an axis for each part of the cells, and the last ones for sets of sums."""
+
+    known: Mapping[str, Numbers]
+    labels: Sequence[Sequence[str]]
+    sets: int
+    schema: Schema
+
+    def value(self, expression: Expression) -> Numbers:  # noqa: PLR0911 (one case for each kind)
+        match expression:
+            case Constant():
+                return np.asarray(float(expression.value))
+            case Name():
+                return self._named(expression.name)
+            case Cell():
+                return self._cell(expression)
+            case Terms():
+                return sum((factor * self.value(each) for factor, each in expression.terms), np.zeros(()))
+            case Factors():
+                product: Numbers = np.ones(())
+                for power, each in expression.factors:
+                    value = self.value(each)
+                    product = product * value if power > 0 else product / value
+                return product
+            case Power(base, Constant(exponent)) if exponent in range(1, _LARGEST_POWER + 1):
+                return self.value(base) ** int(exponent)
+            case Call():
+                return self._call(expression)
+            case Power() | Comparison() | Text():
+                pass
+        raise QueryError(
+            expected=f"a formula of sums with + - * / and whole powers up to {_LARGEST_POWER}",
+            got=type(expression).__name__.lower(),
+            hint="write for instance total[drug] / n[drug] - total[placebo] / n[placebo].",
+        )
+
+    def _named(self, name: str) -> Numbers:
+        if name not in self.known:
+            raise QueryError(
+                expected=f"a sum or a formula before this one: {', '.join(self.known)}"[:300],
+                got=repr(name)[:80],
+                hint=f"{did_you_mean(name, self.known)}a formula sees sums, not columns.",
+            )
+        return self.known[name]
+
+    def _cell(self, cell: Cell) -> Numbers:
+        found = self._named(cell.name)
+        if len(cell.labels) > min(len(self.labels), found.ndim - self.sets):
+            raise QueryError(
+                expected=f"at most {len(self.labels)} labels, one for each part of the cells",
+                got=f"{cell.name}[{', '.join(cell.labels)}]"[:100],
+                hint="cells are listed as in cells=[...].",
+            )
+        for label, known in zip(cell.labels, self.labels, strict=False):
+            if label not in known:
+                raise QueryError(
+                    expected=f"a label out of {', '.join(known)}"[:300],
+                    got=repr(label)[:80],
+                    hint="labels are the values of a column, in ' marks where they are no words.",
+                )
+            found = found[list(known).index(label)]
+        return found
+
+    def _call(self, call: Call) -> Numbers:
+        if call.function in _PUBLIC:
+            check_arguments(call.function, call.arguments, "column", 1)
+            (column,) = call.arguments
+            if isinstance(column, Name):
+                middle, half = middle_and_half(column.name, self.schema)
+                return np.asarray(float(middle if call.function == "middle" else half))
+        elif call.function == "total" or call.function in _FUNCTIONS:
+            check_arguments(call.function, call.arguments, "number", 1)
+            value = self.value(call.arguments[0])
+            if call.function == "total":
+                return value.sum(axis=tuple(range(value.ndim - self.sets)))
+            found: Numbers = _FUNCTIONS[call.function](value)
+            return found
+        raise QueryError(
+            expected="total(number), middle(column), half(column), or sqrt, log or exp of a number",
+            got=f"{call.function}(…)"[:80],
+            hint=did_you_mean(call.function, ("total", *_PUBLIC, *_FUNCTIONS)) + "total adds up cells.",
+        )
+
+
+def one_number(value: Any, name: str, sets: int = 0) -> Numbers:  # noqa: ANN401 (an array of any shape)
+    """Return the value of a formula that must be one number: not one for each cell."""
+    if np.ndim(value) > sets:
+        raise QueryError(
+            expected=f"one number as {name}",
+            got=f"{np.shape(value)[0]:,} of them: one for each cell",
+            hint="name a cell, total[drug], or add up cells: total(...).",
+        )
+    return np.asarray(value)
