@@ -11,6 +11,7 @@ import pytest
 
 from dpcausal.sums import cases, certificates, intervals, maximum, pairs, polynomials, sensitivity
 from dpcausal.sums.cases import NO_CELL, Domain
+from dpcausal.sums.choices import Choice
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import (
     GRID,
@@ -26,7 +27,7 @@ from dpcausal.sums.numbers import (
     indicator,
     sign,
 )
-from dpcausal.sums.pairs import NEW, OLD, Choice, Kind, Pairs
+from dpcausal.sums.pairs import NEW, OLD, Kind, Pairs
 from dpcausal.sums.roots import root_above
 from tests.sums.neighbours import Case
 from tests.sums.random_descriptions import CHANGES, CODES

@@ -1,6 +1,7 @@
 """Bounds that the engine computes hold for random descriptions, are certified, and a broken engine is caught."""
 
 import itertools
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +13,7 @@ from dpcausal.sums import maximum
 from dpcausal.sums.cases import Domain, model_of
 from dpcausal.sums.certificates import Certificate, Norm, bound_from, check
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import GRID, Code, Number, Shift, Ticks, deficit, sign
+from dpcausal.sums.numbers import GRID, Code, Number, Shift, Ticks, columns, deficit, level, sign
 from dpcausal.sums.sensitivity import computed_bound, sensitivity_bound, together
 from tests.sums.engine_mutants import MUTANTS, TOTAL, told
 from tests.sums.neighbours import Case, exceeds
@@ -65,9 +66,13 @@ FINE = 4
 FEATURES = 12
 
 
-def many(norm: Norm) -> tuple[Sums, Domain, Fraction]:
-    """Return products of many features that play the same part, and how far a unit can move them at corners."""
-    lines = [Shift(Ticks(f"covariate_{at}") + GRID // 8, 18) for at in range(FEATURES)]
+NUMBERS = [Shift(Ticks(f"covariate_{at}") + GRID // 8, 18) for at in range(FEATURES)]
+LISTS = {"covariate_20": 2, "covariate_21": 3, "covariate_22": 4, "covariate_23": 5}
+LEVELS = [FINE * level(Code(name, count), value) for name, count in LISTS.items() for value in range(1, count)]
+
+
+def many(norm: Norm, lines: Sequence[Number] = NUMBERS) -> tuple[Sums, Domain, Fraction]:
+    """Return products of many features, and how far a unit can move them at corners: it can turn any of them."""
     parts: dict[str, tuple[Number, int, tuple[int, ...]]] = {
         f"{at}": (4 * line, 5, (at,)) for at, line in enumerate(lines)
     }
@@ -81,14 +86,21 @@ def many(norm: Norm) -> tuple[Sums, Domain, Fraction]:
         most = max(most, sum((Fraction(2, weight) ** power for weight in odd), Fraction(0)))
     names = {name: number for name, (number, _, _) in parts.items()}
     weights = {name: Fraction(FINE**2 * weight) for name, (_, weight, _) in parts.items()}
-    changes = frozenset({"treatment", *(f"covariate_{at}" for at in range(FEATURES))})
-    return Sums({}, {}, names, weights), Domain({"treatment": 3}, changes, leaves=False), most
+    domain = Domain({"treatment": 3} | LISTS, frozenset({"treatment", *columns(*lines)}), leaves=False)
+    return Sums({}, {}, names, weights), domain, most
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_features_that_play_the_same_part_are_counted(norm: Norm) -> None:
     sums, domain, most = many(norm)
     bound = computed_bound(sums, domain, norm).bound ** (1 if norm == "l1" else 2)
+    assert most <= bound <= most * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_features_of_all_sorts_are_made_alike(norm: Norm) -> None:
+    sums, domain, most = many(norm, [*NUMBERS[: FEATURES - len(LEVELS)], *LEVELS])
+    bound = bound_from(model_of(sums, domain), norm, {}, most=20_000) ** (1 if norm == "l1" else 2)
     assert most <= bound <= most * (1 + Fraction(1, 10**9))
 
 

@@ -88,19 +88,22 @@ def moved_exactly(model: Model, kind: Kind, cuts: Cuts, norm: Norm, most: int) -
     Raises:
         TooManyStatesError: If there are too many cases all the same.
     """
-    try:
-        return _moved(Pairs(model, kind, cuts), norm, most, raising=False)
-    except TooManyStatesError:
-        found = []
-        for each in (model, loosened(model)):
-            with suppress(TooManyStatesError):
-                found.append(_moved(Pairs(each, kind, cuts), norm, most, raising=True))
-        if not found:
-            raise
-        return min(found)
+    found = []
+    for each in (model, loosened(model)):
+        with suppress(TooManyStatesError):
+            pairs = Pairs(each, kind, cuts)
+            tables, unit = _tables(pairs, norm)
+            if each is model:
+                with suppress(TooManyStatesError):
+                    return int(largest(tables, pairs.sizes, most)) / unit
+            found.append(int(largest(tables, pairs.sizes, most, raising=True)) / unit)
+    if not found:
+        raise TooManyStatesError
+    return min(found)
 
 
-def _moved(pairs: Pairs, norm: Norm, most: int, *, raising: bool) -> Fraction:
+def _tables(pairs: Pairs, norm: Norm) -> tuple[list[Table], Fraction]:
+    """Return how far pairs move each sum at most, to the power of the norm, in a unit, and what that is over 1."""
     power = POWERS[norm]
     found = list(pairs.changes(exact=True, most=_MOST_ENTRIES))
     # Many changes are the same but for their choices.
@@ -108,12 +111,9 @@ def _moved(pairs: Pairs, norm: Norm, most: int, *, raising: bool) -> Fraction:
     sizes = {id(change.sizes): change.sizes for change in found}
     tops = {each: int(values.max()) for each, values in sizes.items()}
     whole = sum(((tops[each] / weight) ** power * count for (each, weight), count in alike.items()), Fraction(0))
-    if not whole:
-        return Fraction(0)
     unit = Fraction(2) ** (_BITS - math.ceil(whole).bit_length())
     rounded = {(each, weight): _rounded(sizes[each], power, unit / weight**power, tops[each]) for each, weight in alike}
-    tables = [Table(change.choices, rounded[id(change.sizes), change.form.weight]) for change in found]
-    return Fraction(int(largest(tables, pairs.sizes, most, raising=raising))) / unit
+    return [Table(change.choices, rounded[id(change.sizes), change.form.weight]) for change in found], unit
 
 
 def _rounded(sizes: Array, power: int, share: Fraction, top: int) -> Array:

@@ -7,13 +7,14 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from dpcausal.errors import QueryError
 from dpcausal.sums.cases import NO_CELL, Case, Form, Model
+from dpcausal.sums.choices import Choice, Side
 from dpcausal.sums.intervals import Range
 from dpcausal.sums.limits import spend
 from dpcausal.sums.maximum import Array, TooManyStatesError, spread
@@ -78,10 +79,6 @@ def _may(kind: Kind, place: int, old: Case, new: Case) -> bool:
     return bool(before) and bool(after)
 
 
-Side = tuple[int, int]
-"""A variable, before (`OLD`) or after (`NEW`) the change."""
-
-
 class Change(NamedTuple):
     """How far a form changes at most, in its own unit.
 
@@ -100,42 +97,6 @@ class Change(NamedTuple):
     form: Form
 
 
-@dataclass
-class Choice:
-    """What is chosen together: states, and in each the value of variables and how far their squares may bend.
-
-    Attributes:
-        corners: The value of each variable in each state.
-        bends: By how much the square of a variable may be below the line between the ends of its piece, in each state.
-        pieces: The case and the piece of each variable that is squared, in each state.
-        size: How many states there are.
-    """
-
-    corners: dict[Side, list[int]] = field(default_factory=dict)
-    bends: dict[Side, list[int]] = field(default_factory=dict)
-    pieces: dict[Side, list[tuple[int, Range]]] = field(default_factory=dict)
-    size: int = 0
-
-    @property
-    def kind(self) -> object:
-        """What tells its states from those of other choices, whatever its variables are called."""
-        sides = tuple((side[1], tuple(each), tuple(self.bends.get(side, ()))) for side, each in self.corners.items())
-        return self.size, sides
-
-    def add(self, ranges: Mapping[Side, Range], squared: Mapping[Side, int]) -> None:
-        """Add the corners of a box as states, given the cases of variables that are squared."""
-        ends = [range_ if range_[0] < range_[1] else range_[:1] for range_ in ranges.values()]
-        spend(20 * (1 + len(ranges)) * math.prod(map(len, ends)))
-        for corner in itertools.product(*ends):
-            self.size += 1
-            for side, value in zip(ranges, corner, strict=True):
-                self.corners.setdefault(side, []).append(value)
-            for side, case in squared.items():
-                low, high = ranges[side]
-                self.bends.setdefault(side, []).append((high - low) ** 2 // 4)
-                self.pieces.setdefault(side, []).append((case, (low, high)))
-
-
 class Pairs:
     """All pairs of a unit before and after a change of one kind, as choices and forms of their states.
 
@@ -148,6 +109,7 @@ class Pairs:
 
     def __init__(self, model: Model, kind: Kind, cuts: Cuts) -> None:
         self.model, self.kind, self.cuts = model, kind, cuts
+        self._shared = {variable for slot in model.slots if not slot.changes for variable in slot.variables}
         self.forms = tuple(self._forms())
         self.squared = frozenset(
             side
@@ -183,8 +145,7 @@ class Pairs:
                     yield form, (NEW,)
 
     def _sides(self, variable: int, sides: Sequence[int]) -> list[Side]:
-        shared = not self.model.slots[self.model.slot_of[variable]].changes
-        return [(variable, OLD)] if shared else [(variable, side) for side in sides]
+        return [(variable, OLD)] if variable in self._shared else [(variable, side) for side in sides]
 
     def _choose(self, place: int) -> None:
         """Add the choices of a slot: one for both units together, or one for each where nothing ties them."""
@@ -215,6 +176,16 @@ class Pairs:
     def _add(self, place: int, boxes: Sequence[Mapping[int, int]]) -> None:
         """Add one choice with the corners of all pieces of some cases."""
         slot, choice = self.model.slots[place], Choice()
+        sides = [(variable, side) for variable in slot.variables for side in (boxes[0] if boxes else ())]
+        if self.squared.isdisjoint(sides) and all(low == high for case in slot.cases for low, high in case.ranges):
+            # A box of points has one corner.
+            spend(20 * (1 + len(sides)) * len(boxes))
+            choice.size = len(boxes)
+            for at, variable in enumerate(slot.variables):
+                points = [case.ranges[at][0] for case in slot.cases]
+                for side in boxes[0] if boxes else ():
+                    choice.corners[variable, side] = [points[box[side]] for box in boxes]
+            boxes = ()
         for box in boxes:
             spend(40 * len(slot.variables) * len(box))
             parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
@@ -224,9 +195,8 @@ class Pairs:
                 choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
             if not slot.variables:
                 choice.size += 1
-        for variable in slot.variables:
-            for side in boxes[0] if boxes else ():
-                self.choice_of[variable, side] = len(self.choices)
+        choice.reduce()
+        self.choice_of |= dict.fromkeys(sides, len(self.choices))
         self.choices.append(choice)
 
     def _parts(self, variable: int, at: int, cases: Sequence[Case], box: Mapping[int, int]) -> list[dict[Side, Range]]:

@@ -20,7 +20,7 @@ TOLERANCE = 8e-4
 
 _ROUNDS = 14
 _MOST_SEARCHED = 400_000
-_MOST_ENTRIES = 200_000
+_MOST_ENTRIES = 100_000
 _MOST_BENT = 8
 """How many states the search looks at together, how many a certificate may have, and how many squares it follows."""
 
