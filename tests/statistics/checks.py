@@ -169,6 +169,7 @@ def check_interval(evidence: Evidence) -> str:
 
 
 def _of_effect(effect: dpc.Effect) -> str:
+    effect = replace(effect, bias_bound=0.0)  # a number without a scale adds some to the errors that are looked at
     error = float(np.hypot(effect.sampling_sd or 0.0, effect.between_sd))
     size = float(np.sqrt(error**2 + effect.privacy_sd**2))
     if abs((effect.standard_error or 0.0) / size - 1) > 1e-6:
