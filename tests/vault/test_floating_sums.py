@@ -10,10 +10,9 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, ArmMoments, MetricMoments, Query, RegressionMoments
 from dpcausal.sums import numbers
-from dpcausal.sums.numbers import Shift
+from dpcausal.sums.numbers import Shift, deficit
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
 from dpcausal.vault import adding
-from dpcausal.vault.answers.arm_moments import deficit_of
 from dpcausal.vault.engines import MOST_UNITS_IN_FLOATING_POINT, Ticks
 from dpcausal.vault.engines import duckdb as duckdb_engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine
@@ -27,7 +26,8 @@ HOSTILE = "outcomes not a number", "one treated"
 TABLES = {name: hostile_tables(SCHEMA, 40)[name] for name in HOSTILE} | {"usual": synthetic_table(SCHEMA, 3_000)}
 
 
-EVERY = f"SELECT CAST(range AS INTEGER) AS z FROM range({-GRID}, {GRID + 1})"
+DEFICIT: Ticks = adding.sql_text(deficit(numbers.Ticks("outcome")))  # type: ignore[assignment]
+EVERY = f"SELECT CAST(range AS INTEGER) AS outcome FROM range({-GRID}, {GRID + 1})"
 
 
 def differing(expression: Ticks, rows: str = EVERY) -> int:
@@ -38,21 +38,20 @@ def differing(expression: Ticks, rows: str = EVERY) -> int:
 
 
 def test_both_spellings_agree_on_every_tick() -> None:
-    assert differing(deficit_of("z")) == 0
+    assert differing(DEFICIT) == 0
 
 
 def test_both_spellings_of_a_product_agree() -> None:
     others = (
-        f"SELECT z AS outcome, CAST((abs(z) * CAST(7919 AS BIGINT)) % {2 * GRID + 1} - {GRID} AS INTEGER) "
+        f"SELECT outcome, CAST((abs(outcome) * CAST(7919 AS BIGINT)) % {2 * GRID + 1} - {GRID} AS INTEGER) "
         f"AS covariate_0 FROM ({EVERY})"
     )
     product = Shift(numbers.Ticks("outcome") * numbers.Ticks("covariate_0"), GRID.bit_length() - 1)
-    assert differing(adding._text(product, floating=True), others) == 0  # type: ignore[arg-type]
+    assert differing(adding.sql_text(product), others) == 0  # type: ignore[arg-type]
 
 
 def test_a_spelling_that_rounds_otherwise_is_caught() -> None:
-    wrong = deficit_of("z")
-    assert differing(Ticks(wrong, wrong.floating.replace("FLOOR", "CEIL"))) > 0
+    assert differing(Ticks(DEFICIT, DEFICIT.floating.replace("FLOOR", "CEIL"))) > 0
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -48,7 +48,7 @@ def add_up(engine: Engine, sums: Sums) -> dict[str, int]:
     # Where units are grouped by numbers in ticks, these must be whole ones.
     floating = any(map(_has_ticks, wanted.numbers)) and not any(map(_has_ticks, wanted.factors))
     cells = dict(zip(map(sql, wanted.factors), wanted.shape, strict=True))
-    texts = [_text(number, floating=floating) for number in wanted.numbers]
+    texts = [sql_text(number) if floating else sql(number) for number in wanted.numbers]
     return wanted.totals(engine.aggregate(cells, texts, whole=sums.everyone))
 
 
@@ -64,10 +64,10 @@ def _kernel(wanted: Addends, engine: Engine) -> Callable[[Batch], Int64s] | None
     return None if not products.exact or adds_products(engine, features) else products.added
 
 
-def _text(number: Number, *, floating: bool) -> str:
+def sql_text(number: Number) -> str:
     """Return a number as SQL, with its form in floating point where it has one."""
-    twin = floating_sql(number) if floating else None
-    if floating and number.size <= GRID and not _has_ticks(number):  # codes are whole in any case
+    twin = floating_sql(number)
+    if number.size <= GRID and not _has_ticks(number):  # codes are whole in any case
         twin = sql(number)
     return sql(number) if twin is None else Ticks(sql(number), twin)
 

@@ -1,8 +1,10 @@
 """Weighted sums over cohorts at one look of a schedule. Proof: docs/proofs/look_moments.md."""
 
 from dpcausal.queries import LookMoments
+from dpcausal.queries.coerced import OUTCOME
 from dpcausal.queries.look_moments import norm_of, weights
-from dpcausal.vault.answers.arm_moments import DEFICIT
+from dpcausal.sums.numbers import deficit
+from dpcausal.vault.adding import sql_text
 from dpcausal.vault.answers.stratum_contrasts import bin_expression
 from dpcausal.vault.context import Answer, AnswerContext, answers
 
@@ -13,7 +15,9 @@ def answer(context: AnswerContext[LookMoments]) -> Answer:
     query, schema = context.query, context.schema
     looks, arms = query.looks(schema), len(schema.treatment.arms)
     cells = {bin_expression(query.cohorts, schema): looks, "arm": arms + 1}
-    sums = context.engine.aggregate(cells, ["outcome", DEFICIT, "1"], whole=True).reshape(looks, arms + 1, 3)
+    sums = context.engine.aggregate(cells, ["outcome", sql_text(deficit(OUTCOME)), "1"], whole=True).reshape(
+        looks, arms + 1, 3
+    )
     used = weights(looks, norm_of(context.guarantee))
     ticks: dict[str, int] = {}
     for place, cell in enumerate(query.cells(schema)):
