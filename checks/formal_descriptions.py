@@ -63,8 +63,6 @@ def claims() -> Mapping[str, Claim]:
         "received_moments_record_l2": _claim(ReceivedMoments("smoker"), record, "l2"),
         "received_moments_outcome_l1": _claim(ReceivedMoments("smoker"), outcome, "l1"),
         "arm_outcome_counts_record_l1": _claim(ArmOutcomeCounts([2, 5]), record, "l1"),
-        "regression_moments_record_l1": _claim(RegressionMoments(["age", "smoker"], interaction=False), record, "l1"),
-        "regression_moments_outcome_l1": _claim(RegressionMoments(["age", "ward"]), outcome, "l1"),
         "regression_moments_20_within_arm_l2": _claim(every, _schema("record_within_arm", twenty), "l2"),
     }
 

@@ -44,7 +44,8 @@ def furthest(case: Case, seed: int, units: int = 20, steps: int = 1) -> Fraction
         for _ in range(steps):
             # The best pair, and all that differs from one of it in a column.
             size = len(group["treatment"])
-            group = _near(rng, case, {name: line[[one % size, other % size]] for name, line in group.items()})
+            pair = _in_best_public(case, {name: line[[one % size, other % size]] for name, line in group.items()})
+            group = _near(rng, case, pair)
             one, other = _furthest_pair(case, group)
         best = max(best, _moved(case, group, one, other))
     return best
@@ -79,6 +80,15 @@ def _near(rng: np.random.Generator, case: Case, pair: dict[str, Int64s]) -> dict
         for each, line in lines.items():
             line.append(np.tile(values, 2) if each == name else np.repeat(pair[each], len(values)))
     return {name: np.concatenate(line) for name, line in lines.items()}
+
+
+def _in_best_public(case: Case, pair: dict[str, Int64s]) -> dict[str, Int64s]:
+    """Return two units with those values of columns that they share with which sums move furthest."""
+    for name in (name for name in case.columns if name not in case.changing and name not in ("treatment", "arm")):
+        values = range(case.domain.codes[name]) if name in case.domain.codes else VALUES
+        tried = [pair, *({**pair, name: np.repeat(np.int64(value), 2)} for value in values)]
+        pair = max(tried, key=lambda each: _moved(case, each, 0, 1))
+    return pair
 
 
 def _added(case: Case, group: dict[str, Int64s]) -> tuple[Int64s, Int64s]:

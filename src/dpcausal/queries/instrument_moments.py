@@ -1,20 +1,16 @@
 """Sums of products of outcome, treatment received, covariates and assignment, for two-stage least squares."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar, Self
-
-import numpy as np
 
 from dpcausal.columns import Binary, Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
 from dpcausal.queries.coerced import design, rounded
-from dpcausal.queries.features import covariates_named, design_names
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.features import design_names
+from dpcausal.queries.query import Norm
 from dpcausal.queries.received_moments import ReceivedMoments
 from dpcausal.queries.regression_moments import (
     CONSTANT,
@@ -24,13 +20,14 @@ from dpcausal.queries.regression_moments import (
     RegressionMoments,
     moment_name,
     moment_sums,
+    moment_ticks,
 )
 from dpcausal.queries.regression_moments import WEIGHTS as REGRESSION_WEIGHTS
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Code, Constant, sign
-from dpcausal.treatment import TableColumn
 
 RECEIVED, FIRST_FEATURE = 2, 3
 """Where in a unit's list of numbers its treatment received and its features are; constant and outcome come first."""
@@ -61,12 +58,12 @@ class InstrumentMoment(Moment):
 
 
 @dataclass(frozen=True)
-class InstrumentMoments(Query):
+class InstrumentMoments(SummingQuery):
     """Sums of products of outcome, treatment received, covariates and assignment, for two-stage least squares.
 
     The answer holds the sums of `RegressionMoments`, and those of r, +-r, rz and rx, with `interaction` also of +-rz
     and +-rx, where r is 1 for a unit that received the treatment and -1 for another one. r² is 1 for every unit, and no
-    part of the answer. Proof: docs/proofs/instrument_moments.md.
+    part of the answer.
 
     Attributes:
         received: The binary covariate that holds the treatment received.
@@ -75,7 +72,6 @@ class InstrumentMoments(Query):
     """
 
     name: ClassVar[str] = "instrument_moments"
-    adds_up: ClassVar[bool] = True
 
     received: str
     covariates: Sequence[str]
@@ -120,26 +116,6 @@ class InstrumentMoments(Query):
         """The covariates that are outcomes too: the treatment received."""
         return (self.received,)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        self.place(schema)
-        numbers, moments = self._numbers(schema), self.moments(schema)
-        low, high = schema.outcome_bounds
-        sizes = [1.0, (high - low) / 2, 0.5, *(1.0 for _ in numbers[FIRST_FEATURE:])]
-        coordinates = tuple(
-            Coordinate(
-                moment_name(moment, numbers),
-                sizes[moment.first] * sizes[moment.second] / FINE**2,
-                Fraction(moment.weight * 2 * FINE**2),
-            )
-            for moment in moments
-        )
-        power = {"l1": 1, "l2": 2}[norm]
-        moved = _most(len(numbers), self.interaction, protects, power)
-        if schema.units_may_leave(protects):  # each sum moves by half of what a change of sign moves it
-            moved = max(moved, sum((Fraction(1, 2 * each.weight) ** power for each in moments), Fraction(0)))
-        return Sensitivity(norm, coordinates, moved if norm == "l1" else root_above(moved))
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
         received = FINE * sign(Code(f"covariate_{self.place(schema)}", 2))
@@ -150,10 +126,9 @@ class InstrumentMoments(Query):
         """Return the place of the treatment received among the covariates."""
         return ReceivedMoments(self.received).place(schema)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        received = schema.covariates[self.place(schema)]
-        return schema.treatment, *covariates_named(self.covariates, schema), received, schema.outcome
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum."""
+        return moment_ticks(self.moments(schema), self._numbers(schema), schema, {RECEIVED: 0.5})
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -175,31 +150,3 @@ def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Instrument
     plain = [InstrumentMoment(*pair, signed=False) for pair in (pairs if counted else pairs[1:])]
     signed = [InstrumentMoment(*pair, signed=True) for pair in pairs if pair[0] == CONSTANT or interaction]
     return *plain, *signed
-
-
-@lru_cache
-def _most(last: int, interaction: bool, protects: Protects, power: int) -> Fraction:
-    """Return the largest move, over all sign changes of a unit's numbers, plus that of the deficits, to this power."""
-    moments = _moments(last, interaction, counted=False)
-    whole = math.lcm(*(each.weight for each in moments)) ** power  # in parts of it all shares are integers
-    first, second, signed = (
-        np.array([getattr(each, name) for each in moments]) for name in ("first", "second", "signed")
-    )
-    shares = np.array([whole // each.weight**power for each in moments], dtype=np.int64)
-    deficit = np.array([each.deficit for each in moments])
-    most = 0
-    for arm in (False, True) if protects == "record" else (False,):
-        for outcome in (False, True):
-            for received in (False, True) if protects != "outcome" else (False,):
-                for features in range(last - FIRST_FEATURE + 1) if protects != "outcome" else (0,):
-                    turned = np.zeros(last, dtype=bool)
-                    turned[[OUTCOME, RECEIVED]] = outcome, received
-                    turned[FIRST_FEATURE : FIRST_FEATURE + features] = True
-                    odd = turned[first] ^ turned[second] ^ (signed & arm)
-                    most = max(most, int(shares[odd & ~deficit].sum()))
-    lacking = Fraction(0)
-    for place in range(OUTCOME, last) if protects != "outcome" else (OUTCOME,):
-        if place != RECEIVED:
-            pair = (InstrumentMoment(place, place, signed=sign) for sign in (False, True))
-            lacking += sum((Fraction(1, 2 * each.weight) ** power for each in pair), Fraction(0))
-    return Fraction(most, whole) + lacking

@@ -1,8 +1,6 @@
 """Sums of products of outcome, covariates and arm, for linear regressions of the outcome."""
 
-import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,12 +9,12 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
 from dpcausal.queries.coerced import TREATMENT, design, rounded
-from dpcausal.queries.features import covariates_named, design_names, name_tuple, one_and_all
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.queries.features import design_names, name_tuple, one_and_all
+from dpcausal.queries.query import Norm
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Constant, Number, sign
-from dpcausal.treatment import TableColumn
 
 FINE = 2**10
 """Ticks from the middle of a range to its bounds in products of two numbers, so that sums of products are exact."""
@@ -67,14 +65,14 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class RegressionMoments(Query):
+class RegressionMoments(SummingQuery):
     """Sums of products of outcome, covariates and arm, for linear regressions of the outcome.
 
     A unit's numbers are its outcome, z, and its features, x, all from -1 to 1: a number measured from the middle of its
     range, one of two values as -1 or 1, one of more values as 1 in that value's place and -1 elsewhere, the first value
     left out. With a sign for the arm, the answer holds the sums of +-1, z, +-z, x, +-x, zx and xx', and of what z² and
     x² lack to 1; with `interaction` also those of +-zx, +-xx' and the signed deficits; and the sum of 1 where units may
-    leave the comparison. Proof: docs/proofs/regression_moments.md.
+    leave the comparison.
 
     Attributes:
         covariates: The covariates.
@@ -82,7 +80,6 @@ class RegressionMoments(Query):
     """
 
     name: ClassVar[str] = "regression_moments"
-    adds_up: ClassVar[bool] = True
 
     covariates: Sequence[str]
     interaction: bool = True
@@ -101,76 +98,17 @@ class RegressionMoments(Query):
         last = FIRST_FEATURE + len(design_names(self.covariates, schema))
         return _moments(last, self.interaction, counted=schema.units_may_leave(schema.protects))
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        numbers = ["", "outcome", *design_names(self.covariates, schema)]
-        low, high = schema.outcome_bounds
-        sizes = [1.0, (high - low) / 2, *(1.0 for _ in numbers[FIRST_FEATURE:])]
-        weights = {weight: Fraction(weight * 2 * FINE**2) for weight in WEIGHTS.values()}
-        coordinates = tuple(
-            Coordinate(
-                moment_name(moment, numbers),
-                sizes[moment.first] * sizes[moment.second] / FINE**2,
-                weights[moment.weight],
-            )
-            for moment in self.moments(schema)
-        )
-        bound = self._bound(len(numbers) - FIRST_FEATURE, protects, norm)
-        if schema.units_may_leave(protects):
-            bound = max(bound, self._leaving(schema, norm))
-        return Sensitivity(norm, coordinates, bound)
-
-    def _leaving(self, schema: Schema, norm: Norm) -> Fraction:
-        """Return how far a unit that leaves the comparison moves all sums: each half as far as a change of sign."""
-        power = {"l1": 1, "l2": 2}[norm]
-        counts = Counter(moment.weight for moment in self.moments(schema))
-        moved = sum((Fraction(1, 2 * weight) ** power * count for weight, count in counts.items()), Fraction(0))
-        return moved if norm == "l1" else root_above(moved)
-
-    def _bound(self, features: int, protects: Protects, norm: Norm) -> Fraction:
-        """Return the largest move, over all sign changes of a unit's numbers, plus that of the deficits."""
-        power = {"l1": 1, "l2": 2}[norm]
-        whole = int(math.lcm(*WEIGHTS.values()) ** power)  # in parts of it all shares are integers
-        share = {kind: int(whole // weight**power) for kind, weight in WEIGHTS.items()}
-
-        def moved(arm: bool, outcome: bool, turned: int) -> int:
-            """Return the move, in parts of the whole, where arm, outcome and so many features change sign.
-
-            A product moves where an odd number of its factors are turned; of features with something else that is
-            turned, those that are not turned themselves.
-            """
-            kept = features - turned
-            alone, mixed = (turned, kept), (turned * kept, features * (features - 1) // 2 - turned * kept)
-            total = arm * share[True, 0, 0] + outcome * share[False, 1, 0] + (arm != outcome) * share[True, 1, 0]
-            total += (
-                alone[0] * share[False, 0, 1] + alone[arm] * share[True, 0, 1] + alone[outcome] * share[False, 1, 1]
-            )
-            total += mixed[0] * share[False, 0, 2]
-            if self.interaction:
-                total += alone[arm != outcome] * share[True, 1, 1] + mixed[arm] * share[True, 0, 2]
-            return total
-
-        most = max(
-            moved(arm, outcome, turned)
-            for arm in ((False, True) if protects == "record" else (False,))
-            for outcome in (False, True)
-            for turned in (range(features + 1) if protects != "outcome" else (0,))
-        )
-        deficits = share[False, 2, 0] + share[True, 2, 0]
-        if protects != "outcome":
-            deficits += features * (share[False, 0, 2] + share[True, 0, 2])
-        bound = Fraction(most, whole) + Fraction(deficits, whole * 2**power)
-        return bound if norm == "l1" else root_above(bound)
-
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
         """Return the answer as data."""
-        numbers = ["", "outcome", *design_names(self.covariates, schema)]
         lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), *design(self.covariates, schema, FINE)]
-        return (moment_sums(self.moments(schema), numbers, lines),)
+        return (moment_sums(self.moments(schema), self._numbers(schema), lines),)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        """Return the size of one tick of each sum."""
+        return moment_ticks(self.moments(schema), self._numbers(schema), schema)
+
+    def _numbers(self, schema: Schema) -> tuple[str, ...]:
+        return "", "outcome", *design_names(self.covariates, schema)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -191,12 +129,25 @@ def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Moment, ..
 
 def moment_sums(moments: Sequence[Moment], names: Sequence[str], lines: Sequence[Number]) -> Sums:
     """Return sums of products of a unit's numbers, given their names."""
-    whole = {}
+    whole, weights = {}, {}
     for moment in moments:
         product = lines[moment.first] * lines[moment.second]
         part = FINE**2 - product if moment.deficit else product
-        whole[moment_name(moment, names)] = sign(TREATMENT) * part if moment.signed else part
-    return Sums({TREATMENT: 2}, {}, whole)
+        name = moment_name(moment, names)
+        whole[name] = sign(TREATMENT) * part if moment.signed else part
+        weights[name] = Fraction(moment.weight * 2 * FINE**2)
+    return Sums({TREATMENT: 2}, {}, whole, weights)
+
+
+def moment_ticks(
+    moments: Sequence[Moment], names: Sequence[str], schema: Schema, sizes: Mapping[int, float] | None = None
+) -> dict[str, float]:
+    """Return the size of one tick of each sum. Numbers of a unit reach to 1, but for the outcome and those given."""
+    low, high = schema.outcome_bounds
+    sizes = {OUTCOME: (high - low) / 2, **(sizes or {})}
+    return {
+        moment_name(each, names): sizes.get(each.first, 1.0) * sizes.get(each.second, 1.0) / FINE**2 for each in moments
+    }
 
 
 def moment_name(moment: Moment, numbers: Sequence[str]) -> str:

@@ -12,8 +12,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, Query, RegressionMoments
+from dpcausal.sums.evaluation import evaluate
 from dpcausal.vault import adding
-from dpcausal.vault.answers import regression_moments
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.readers import files
@@ -86,11 +86,12 @@ def float_sums(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("products of numbers that are not whole", determinism_of(RegressionMoments))
 def float_products(patch: pytest.MonkeyPatch) -> None:
-    def products(outcomes: Any, design: Any, arms: Any) -> Any:
-        numbers = np.vstack([np.ones(len(outcomes)), outcomes / GRID / 3, np.array(design) / GRID / 3])
-        return (np.array([numbers @ numbers.T, (numbers * (2 * arms - 1)) @ numbers.T]) * 2**48).astype(np.int64)
+    def added(products: Any, batch: Any) -> Any:
+        lines = [evaluate(pair, batch) / 3 for pair in products.factors]
+        sums = [np.cumsum(one / GRID * other)[-1] if len(one) else 0.0 for one, other in lines]
+        return (np.array([sums] * 2) * 2**48).astype(np.int64)
 
-    patch.setattr(regression_moments, "products", products)
+    patch.setattr(adding._Products, "added", added)
 
 
 @mutant("not-a-number told by a file's statistics", determinism_of(MatchedContrast), rereads=True)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from dpcausal.queries import (
     CovariateMoments,
     CovariateSums,
     CovariateTotals,
+    CustomSums,
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
@@ -34,6 +36,7 @@ from dpcausal.queries import (
     MissingOutcomes,
     OutcomeCounts,
     OutcomesBelow,
+    Query,
     ReceivedMoments,
     RegressionMoments,
     Sensitivity,
@@ -43,6 +46,7 @@ from dpcausal.queries import (
     profiles,
     summing,
 )
+from dpcausal.queries.coerced import design
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.queries.scores import EXPONENTS
@@ -51,9 +55,10 @@ from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
+from dpcausal.sums.evaluation import evaluate
+from dpcausal.sums.numbers import Shift
 from dpcausal.vault import adding, coercion, ticks
 from dpcausal.vault.answers import (
-    arm_regression_moments,
     augmented_scores,
     logistic,
     look_moments,
@@ -319,8 +324,7 @@ def one_regression(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("features of regressions beyond their bounds", sensitivity_of(ArmRegressionMoments, covariates=("age",)))
 def far_features(patch: pytest.MonkeyPatch) -> None:
-    rounded = arm_regression_moments._rounded
-    patch.setattr(arm_regression_moments, "_rounded", lambda coerced: f"(3 * {rounded(coerced)} // 2)")
+    _added_with_wide_features(patch, ArmRegressionMoments)
 
 
 @mutant("products of metrics charged at a quarter", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
@@ -397,8 +401,19 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
     sensitivity_of(RegressionMoments, covariates=("age",), interaction=True),
 )
 def wide_features(patch: pytest.MonkeyPatch) -> None:
-    design = Features.design
-    patch.setattr(Features, "design", lambda features, batch: np.array(design(features, batch)) * 3 // 2)
+    _added_with_wide_features(patch, RegressionMoments)
+
+
+def _added_with_wide_features(patch: pytest.MonkeyPatch, kind: type[Query]) -> None:
+    """Let an answer add up features half as far again from the middle as the bound says."""
+
+    def answer(context: AnswerContext[Any]) -> Answer:
+        with pytest.MonkeyPatch.context() as inner:
+            wide = lambda *given: [Shift(3 * line, 1) for line in design(*given)]  # noqa: E731
+            inner.setattr(sys.modules[kind.__module__], "design", wide)
+            return adding.answer(context)
+
+    answer_by(patch, kind, answer)
 
 
 @mutant(
@@ -406,14 +421,11 @@ def wide_features(patch: pytest.MonkeyPatch) -> None:
     sensitivity_of(RegressionMoments, covariates=("age",), interaction=True),
 )
 def own_spread(patch: pytest.MonkeyPatch) -> None:
-    design = Features.design
+    def spread(batch: Mapping[str, Any]) -> Mapping[str, Any]:
+        ages = batch["covariate_1"]
+        return {**batch, "covariate_1": ages * GRID // np.abs(ages).max(initial=1)}
 
-    def spread(features: Features, batch: Mapping[str, Any]) -> Any:
-        values = np.array(design(features, batch))
-        largest = np.abs(values).max(axis=1, initial=1, keepdims=True)
-        return values * GRID // largest
-
-    patch.setattr(Features, "design", spread)
+    patch.setattr(adding, "evaluate", lambda numbers, batch: evaluate(numbers, spread(batch)))
 
 
 @mutant("scores without their limit", sensitivity_of(AugmentedScores, limit=0.5))
@@ -513,3 +525,11 @@ def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Schema, "bounded_as", lambda _, protects: protects)
     patch.setattr(summing, "domain_of", staying)
+
+
+@mutant("described numbers from the low end of their range", sensitivity_of(CustomSums))
+def from_the_low_end(patch: pytest.MonkeyPatch) -> None:
+    def shifted(sums: Sums) -> Sums:
+        return replace(sums, numbers={name: number - number.low for name, number in sums.numbers.items()})
+
+    add_up_others(patch, CustomSums, shifted)

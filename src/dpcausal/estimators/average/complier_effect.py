@@ -71,7 +71,7 @@ class ComplierEffect(BaseEstimator):
     Reference:
         Imbens and Angrist (1994), Identification and estimation of local average treatment effects; Fieller (1954);
         Frölich (2007), Nonparametric IV estimation of local average treatment effects with covariates. Proofs of
-        privacy: docs/proofs/sums.md, docs/proofs/instrument_moments.md.
+        privacy: docs/proofs/sums.md.
 
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
