@@ -130,8 +130,10 @@ def _sensitivity(covariates: tuple[str, ...], missing: tuple[bool, ...], protect
     domain, of_one = Domain({"covariate_1": 2}, changes, leaves=False), {}
     for each in set(missing):
         place = _place(Ticks("covariate_0"), Code("covariate_1", 2) if each else None)
-        levels: tuple[dict[Number, int], ...] = {place: FINE + 1}, {Shift(place, _WIDE.bit_length() - 1): COARSE}
-        counts = (Sums(cells, {"": ONE}, weights={"": Fraction(1)}, everyone=True) for cells in levels)
+        levels: dict[Number, int] = {place: FINE + 1, Shift(place, _WIDE.bit_length() - 1): COARSE}
+        counts = (
+            Sums({bin_: count}, {"": ONE}, weights={"": Fraction(1)}, everyone=True) for bin_, count in levels.items()
+        )
         of_one[each] = together([sensitivity_bound(level, domain, norm).bound for level in counts], norm)
     one, bound = Fraction(1), together([of_one[each] for each in missing], norm)
     return Sensitivity(norm, tuple(Coordinate(name, 1.0, one) for name in _names(covariates)), bound or one)

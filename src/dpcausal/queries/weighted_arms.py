@@ -15,6 +15,7 @@ from dpcausal.queries.features import (
     clipped_coefficients,
     largest_weight,
     name_tuple,
+    score_columns,
     single_feature,
 )
 from dpcausal.queries.query import GRID, Norm, outcome_tick
@@ -23,6 +24,7 @@ from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Constant, Number, Shift, added, deficit, sign
+from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 
@@ -145,6 +147,10 @@ class WeightedArms(SummingQuery):
             "deficit": self.largest * outcome**2 * GRID,
             "weight_square_sum": self.largest * weight,
         }
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer's kernel reads: covariates with a coefficient of 0 too."""
+        return *score_columns(self.covariates, schema), schema.outcome
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

@@ -18,6 +18,7 @@ from dpcausal.queries.features import (
     clipped_coefficients,
     largest_weight,
     name_tuple,
+    score_columns,
     single_feature,
 )
 from dpcausal.queries.query import GRID, Norm
@@ -27,6 +28,7 @@ from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, Where, equals
+from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 _SQUARES = 8
@@ -114,6 +116,11 @@ class WeightedCounts(SummingQuery):
     def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
         """Return the size of one tick of each sum."""
         return {"": self.largest / GRID} | {f"squares_{arm}": self.largest**2 / GRID for arm in (0, 1)}
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer's kernel reads: covariates with a coefficient of 0 too."""
+        event = tuple(column for column in schema.covariates if column.name == self.event)
+        return *score_columns(self.covariates, schema), schema.outcome, *event
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
