@@ -73,9 +73,6 @@ AXIOMS = frozenset(
 _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
 
 ON_PAPER = {
-    "arm_regression_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
-    "regression_moments": "`Vertices.vertices_bound` is its main lemma; its bound is certified for three schemas only",
-    "instrument_moments": "`Vertices.vertices_bound` is its main lemma; its formula for the bound is on paper",
     "metric_moments": "shares of any number of metrics are not formalised",
     "look_moments": "the sum over looks is not formalised; one look is that of `cell_moments`",
     "stratum_contrasts": "no sum over units: one unit changes the coefficients of its stratum",

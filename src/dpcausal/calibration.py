@@ -16,6 +16,7 @@ from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.queries import Query, Sensitivity, seen_by
 from dpcausal.schema import Schema
+from dpcausal.sums.roots import root_above
 
 # OpenDP's name for all constructors whose proofs have not passed its last vetting stage; there is no other kind.
 enable_features("contrib")
@@ -129,7 +130,7 @@ def share_of(noise: Noise, honest: int) -> NoiseShare:
     if noise.family == "laplace":
         return NoiseShare("laplace", tuple(scales), honest)
     for inflated in _INFLATED:
-        shares = {scale: _root_above((Fraction(scale) * inflated) ** 2 / honest) for scale in set(scales)}
+        shares = {scale: float_above(root_above((Fraction(scale) * inflated) ** 2 / honest)) for scale in set(scales)}
         room = Fraction(noise.event.mu) * (1 - 1 / inflated) / 2
         excess = sum(scales.count(scale) * _excess(share, honest) ** 2 for scale, share in shares.items())
         if min(shares.values()) >= 0.5 and excess <= room**2:
@@ -149,14 +150,6 @@ def _excess(share: float, honest: int) -> Fraction:
     """
     exponents = (Fraction(284, 10) * Fraction(share) ** 2 * k / (k + 1) for k in range(1, honest))
     return 10 * sum((Fraction(1, 2 ** min(int(each), _LARGEST_EXPONENT)) for each in exponents), Fraction(0))
-
-
-def _root_above(number: Fraction) -> float:
-    """Return a float whose square is not below a positive fraction, and hardly above it."""
-    root = math.sqrt(number)
-    while Fraction(root) ** 2 < number:
-        root = math.nextafter(root, math.inf)
-    return root
 
 
 def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...]:

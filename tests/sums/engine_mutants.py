@@ -1,6 +1,7 @@
 """The engine of bounds, broken on purpose: each way, and a description of which it would claim too small a bound."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -8,11 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcausal.sums import cases, certificates, intervals, maximum, sensitivity
+from dpcausal.sums import cases, certificates, intervals, maximum, pairs, polynomials, sensitivity
 from dpcausal.sums.cases import NO_CELL, Domain
-from dpcausal.sums.certificates import NEW, OLD, Choice, Pairs
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import GRID, ONE, Code, Lookup, Number, Shift, Ticks, Where, deficit, equals, indicator, sign
+from dpcausal.sums.numbers import (
+    GRID,
+    ONE,
+    Code,
+    Lookup,
+    Number,
+    Shift,
+    Ticks,
+    Where,
+    deficit,
+    equals,
+    indicator,
+    sign,
+)
+from dpcausal.sums.pairs import NEW, OLD, Choice, Kind, Pairs
+from dpcausal.sums.roots import root_above
 from tests.sums.neighbours import Case
 from tests.sums.random_descriptions import CHANGES, CODES
 
@@ -62,9 +77,9 @@ def mutant(what: str, case: Case) -> Callable[[Breaks], Breaks]:
 
 def _without_kind(cells: str, *, absent: bool | None = None) -> Breaks:
     def breaks(patch: pytest.MonkeyPatch) -> None:
-        kinds = certificates.kinds
+        kinds = pairs.kinds
 
-        def fewer(model: cases.Model) -> list[certificates.Kind]:
+        def fewer(model: cases.Model) -> list[Kind]:
             return [each for each in kinds(model) if each.cells != cells or absent not in (None, each.absent)]
 
         patch.setattr(certificates, "kinds", fewer)
@@ -158,7 +173,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     told({"product": (4 * Shift(OUTCOME * Ticks("covariate_0"), 50), 1)}, protects="outcome"),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cases, "product_ends", lambda *_: (Fraction(0), Fraction(0)))
+    patch.setattr(polynomials, "product_ends", lambda *_: (0, 0))
 
 
 @mutant("the error of one unit stands for that of two", told(ROUNDED, protects="outcome"))
@@ -180,8 +195,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("roots are rounded down", told({"size": (ONE, 1)}, cells={ARM: 2}, norm="l2"))
 def _(patch: pytest.MonkeyPatch) -> None:
-    root = certificates.root_above
-    patch.setattr(certificates, "root_above", lambda number: root(number) - Fraction(1, 10**12))
+    patch.setattr(certificates, "root_above", lambda number: root_above(number) - Fraction(1, 10**12))
 
 
 @mutant("only the upper ends of ranges are corners", told(TOTAL))
@@ -242,3 +256,30 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return (min(tree.values[:-1]), max(tree.values[:-1])) if isinstance(tree, Lookup) else interval(tree, ranges)
 
     patch.setattr(cases, "interval", shorter)
+
+
+def products(*lines: Number) -> Case:
+    """Return all products of two of some numbers from -GRID to GRID, each with a weight of its own."""
+    pairs = enumerate(itertools.combinations(lines, 2))
+    return told({f"{at}": (Shift(one * other, 20), (10 + at) * GRID) for at, (one, other) in pairs})
+
+
+LINES = OUTCOME, Ticks("covariate_0"), Ticks("covariate_3")
+
+
+@mutant("choices are made alike by less than the larger table", products(*LINES, GRID * sign(RECEIVED)))
+def _(patch: pytest.MonkeyPatch) -> None:
+    raised = maximum._Counting._raised
+    patch.setattr(
+        maximum._Counting,
+        "_raised",
+        lambda self, chosen: {key: values * 3 // 4 for key, values in raised(self, chosen).items()},
+    )
+
+
+@mutant(
+    "variables that are made free keep to their first case",
+    products(*LINES, *(GRID * indicator(equals(Code("covariate_2", 3), value)) for value in (1, 2))),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cases, "_hull", lambda ranges: next(iter(ranges)))

@@ -18,8 +18,9 @@ from dpcausal.queries.models import (
     check_limits,
     joined,
 )
-from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick, root_above
+from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
+from dpcausal.sums.roots import root_above
 from dpcausal.treatment import TableColumn
 
 _OFF_DIAGONAL = Fraction(7072, 10000)

@@ -14,6 +14,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums import numbers
 from dpcausal.sums.description import Sums
+from dpcausal.sums.roots import root_above as root_above  # noqa: PLC0414 (queries import it from here)
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -200,8 +201,3 @@ def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction
         share = shares[part] if norm == "l1" else Fraction(math.sqrt(shares[part]))
         coordinates.append(Coordinate(part, unit, Fraction(moves) / share))
     return Sensitivity(norm, tuple(coordinates), Fraction(1) if norm == "l1" else 1 + Fraction(1, 10**12))
-
-
-def root_above(number: Fraction) -> Fraction:
-    """Return a fraction that is not below the square root of a fraction, and hardly above it."""
-    return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)

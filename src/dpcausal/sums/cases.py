@@ -11,31 +11,26 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage, product_ends
+from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage
 from dpcausal.sums.limits import spend
 from dpcausal.sums.numbers import (
     GRID,
     Between,
     Bin,
     Code,
-    Constant,
     Number,
-    Product,
-    Shift,
-    Sum,
     Ticks,
     Where,
     columns,
     nodes,
 )
-
-Monomial = tuple[tuple[int, int], ...]
-"""Variables with their powers, in rising order."""
+from dpcausal.sums.polynomials import Monomial, Polynomial, Reader
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
@@ -46,7 +41,7 @@ ARMS = frozenset({"treatment", "arm"})
 NO_CELL = -1
 """The place of a unit that is in no cell."""
 
-_MOST_CASES, _MOST_PRODUCTS = 5_000, 5_000
+_MOST_CASES = 5_000
 _ANY = Ticks("outcome")
 """Stands for a number of several columns where its own range is all that is known of it."""
 
@@ -129,12 +124,16 @@ class Form:
 
 @dataclass(frozen=True)
 class Model:
-    """All that a unit may add: `slot_of` gives the slot of each variable."""
+    """All that a unit may add: what it chooses, what follows from that, and whether it may leave the comparison."""
 
     forms: tuple[Form, ...]
     slots: tuple[Slot, ...]
-    slot_of: Mapping[int, int]
     leaves: bool
+
+    @cached_property
+    def slot_of(self) -> Mapping[int, int]:
+        """The slot of each variable."""
+        return {variable: place for place, slot in enumerate(self.slots) for variable in slot.variables}
 
 
 def model_of(description: Sums, domain: Domain) -> Model:
@@ -154,7 +153,7 @@ def model_of(description: Sums, domain: Domain) -> Model:
             expected="a weight for each sum", got="none", hint="a bound is of changes in proportion to weights."
         )
     every = {name: _column_range(name, domain) for name in columns(*trees)}
-    reader = _Reader()
+    reader = Reader()
     read = {name: reader.read(tree) for name, tree in (*description.numbers.items(), *description.whole.items())}
     forms = tuple(
         _form(
@@ -165,12 +164,34 @@ def model_of(description: Sums, domain: Domain) -> Model:
     used = {variable for form in forms for each, _ in form.terms for variable, _ in each}
     variables = {place: what for what, place in reader.variables.items() if place in used}
     cells = description.cells if description.numbers else {}
-    slots, slot_of = _slots(variables, cells, every, domain)
-    return Model(forms, slots, slot_of, domain.leaves and not description.everyone)
+    return Model(forms, _slots(variables, cells, every, domain), domain.leaves and not description.everyone)
+
+
+def loosened(model: Model) -> Model:
+    """Return a model of at least as many units, of fewer cases: variables of one column are free of each other.
+
+    Slots that decide on cells stay as they are, and keep their places.
+    """
+    slots, more = list(model.slots), list[Slot]()
+    for place, slot in enumerate(model.slots):
+        if len(slot.variables) > 1 and all(case.cells == {0} for case in slot.cases):
+            ranges = [_hull(case.ranges[at] for case in slot.cases) for at in range(len(slot.variables))]
+            free = [
+                Slot((variable,), (Case((each,), frozenset({0})),), slot.changes)
+                for variable, each in zip(slot.variables, ranges, strict=True)
+            ]
+            slots[place] = free[0]
+            more += free[1:]
+    return replace(model, slots=(*slots, *more))
+
+
+def _hull(ranges: Iterable[Range]) -> Range:
+    lows, highs = zip(*ranges, strict=True)
+    return min(lows), max(highs)
 
 
 def _check_columns(trees: Iterable[Number], domain: Domain) -> None:
-    for node in (each for tree in trees for each in nodes(tree)):
+    for node in nodes(*trees):
         wrong = (isinstance(node, Ticks) and node.column in domain.codes) or (
             isinstance(node, Code) and domain.codes.get(node.column) != node.count
         )
@@ -186,101 +207,21 @@ def _column_range(name: str, domain: Domain) -> Range:
     return (0, domain.codes[name] - 1) if name in domain.codes else (-GRID, GRID)
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A number as a polynomial, give or take an error, and the number's own range."""
-
-    terms: dict[Monomial, Fraction]
-    low: Fraction
-    high: Fraction
-    range: Range
-
-
-class _Reader:
-    """Reads trees as polynomials, and lists the variables that they need."""
-
-    def __init__(self) -> None:
-        self.variables: dict[Number | Between, int] = {}
-
-    def read(self, tree: Number) -> _Read:
-        """Return a number as a polynomial; a part that is none becomes a variable."""
-        at = tree.low, tree.high
-        match tree:
-            case Constant():
-                return _Read({(): Fraction(tree.value)}, Fraction(0), Fraction(0), at)
-            case Sum():
-                parts = [self.read(each) for each in tree.terms]
-                terms = _added(parts)
-                return _Read(
-                    terms, sum((p.low for p in parts), Fraction()), sum((p.high for p in parts), Fraction()), at
-                )
-            case Product():
-                return self._product(self.read(tree.left), self.read(tree.right), at)
-            case Where():
-                return self._product(self._variable(tree.condition, (0, 1)), self.read(tree.number), at)
-            case Shift():
-                inner = self.read(tree.number)
-                if sum(sum(power for _, power in each) for each in inner.terms) > 1:
-                    part = Fraction(1, 2**tree.bits)
-                    terms = {each: factor * part for each, factor in inner.terms.items()}
-                    return _Read(terms, inner.low * part - (1 - part), inner.high * part, at)
-        return self._variable(tree, at)
-
-    def _variable(self, what: Number | Between, at: Range) -> _Read:
-        place = self.variables.setdefault(what, len(self.variables))
-        return _Read({((place, 1),): Fraction(1)}, Fraction(0), Fraction(0), at)
-
-    def _product(self, left: _Read, right: _Read, at: Range) -> _Read:
-        """Return a product. With a = p + e and b = q + f it is pq, give or take a f + b e - e f."""
-        terms: dict[Monomial, Fraction] = {}
-        spend(40 * len(left.terms) * len(right.terms))
-        if len(left.terms) * len(right.terms) > _MOST_PRODUCTS:
-            raise QueryError(
-                expected=f"a product of two numbers of at most {_MOST_PRODUCTS:,} terms when multiplied out",
-                got="one of more",
-                hint="multiply fewer sums.",
-            )
-        conditions = {place for what, place in self.variables.items() if isinstance(what, Between)}
-        for (one, factor), (other, by) in itertools.product(left.terms.items(), right.terms.items()):
-            powers = dict(one)
-            for variable, power in other:
-                # Whether a condition holds is 0 or 1: its own square.
-                powers[variable] = 1 if variable in conditions else powers.get(variable, 0) + power
-            key = tuple(sorted(powers.items()))
-            terms[key] = terms.get(key, Fraction(0)) + factor * by
-        parts = [
-            product_ends(left.range, (right.low, right.high)),
-            product_ends(right.range, (left.low, left.high)),
-            product_ends((-left.high, -left.low), (right.low, right.high)),
-        ]
-        return _Read(terms, sum((p[0] for p in parts), Fraction()), sum((p[1] for p in parts), Fraction()), at)
-
-
-def _added(parts: Iterable[_Read]) -> dict[Monomial, Fraction]:
-    terms: dict[Monomial, Fraction] = {}
-    for part in parts:
-        for key, factor in part.terms.items():
-            terms[key] = terms.get(key, Fraction(0)) + factor
-    return {key: factor for key, factor in terms.items() if factor}
-
-
-def _form(read: _Read, weight: Fraction, whole: bool, changes: bool) -> Form:
+def _form(read: Polynomial, weight: Fraction, whole: bool, changes: bool) -> Form:
     terms = {key: factor for key, factor in read.terms.items() if factor}
-    scale = math.lcm(1, *(factor.denominator for factor in terms.values()))
-    error = math.floor(read.low * scale), math.ceil(read.high * scale)
-    return Form(
-        tuple((key, int(factor * scale)) for key, factor in terms.items()), error, weight * scale, whole, changes
-    )
+    scale = 2**read.bits // math.gcd(2**read.bits, *terms.values())
+    over = 2**read.bits // scale
+    error = read.low // over, -(-read.high // over)
+    return Form(tuple((key, factor // over) for key, factor in terms.items()), error, weight * scale, whole, changes)
 
 
 def _slots(
     variables: Mapping[int, Number | Between], cells: Mapping[Number, int], every: Ranges, domain: Domain
-) -> tuple[tuple[Slot, ...], dict[int, int]]:
+) -> tuple[Slot, ...]:
     """Return the slots: one for each column, and one for each variable and factor of cells of several columns."""
     read = {place: columns(_tree(what)) for place, what in variables.items()}
     factors = [(factor, count, columns(factor)) for factor, count in cells.items()]
     slots: list[Slot] = []
-    slot_of: dict[int, int] = {}
     for name, at in every.items():
         own = [place for place, names in read.items() if names == (name,)]
         keys = [(factor, count) for factor, count, names in factors if names == (name,)]
@@ -292,19 +233,18 @@ def _slots(
             found = list(_column_cases(name, told, [], at))
         else:
             factors = [each for each in factors if each[2] != (name,)]
-        slot_of |= dict.fromkeys(own, len(slots))
         slots.append(Slot(tuple(own), _merged(found), name in domain.changes))
     shared: dict[Number, list[int]] = {factor: [] for factor, _, _ in factors}
+    decided = {variable for slot in slots for variable in slot.variables}
     for place, what in variables.items():
-        if place not in slot_of:
+        if place not in decided:
             shared.setdefault(_tree(what), []).append(place)
     for tree, own in shared.items():  # a number of several columns, and all conditions on it
         told = [replace(what, number=_ANY) if isinstance(what := variables[place], Between) else _ANY for place in own]
         keys = [(_ANY, count) for factor, count, _ in factors if factor == tree]
         found = list(_column_cases(_ANY.column, told, keys, interval(tree, every)))
-        slot_of |= dict.fromkeys(own, len(slots))
         slots.append(Slot(tuple(own), _merged(found), bool(domain.changes.intersection(columns(tree)))))
-    return tuple(slots), slot_of
+    return tuple(slots)
 
 
 def _tree(what: Number | Between) -> Number:

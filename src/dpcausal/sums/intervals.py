@@ -34,7 +34,7 @@ def product_ends(one: tuple[int | Fraction, int | Fraction], other: tuple[_T, _T
     return min(found), max(found)  # type: ignore[return-value]
 
 
-def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: PLR0911 (one case for each kind)
+def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: C901, PLR0911 (one case for each kind)
     """Return between what a number is, given the ranges of its columns."""
     match tree:
         case Ticks() | Code():
@@ -59,6 +59,8 @@ def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: PLR0911 (one case 
             return bisect_right(tree.edges, low), bisect_right(tree.edges, high)
         case Lookup():
             low, high = interval(tree.number, ranges)
+            if (low, high) == (tree.number.low, tree.number.high):
+                return tree.low, tree.high
             reached = tree.values[low : high + 1]
             return min(reached), max(reached)
         case Where():

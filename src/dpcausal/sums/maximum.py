@@ -2,12 +2,13 @@
 
 A choice is numbered, and has a number of states. A table gives an integer for all states of its choices. Choices are
 taken out one after another, each time the cheapest one; many choices that play the same part are counted: how many of
-them are in each state is all that matters. Integers stay integers, so a largest sum of integers is exact.
+them are in each state is all that matters. Integers stay integers, so a largest sum of integers is exact. Where states
+are too many, choices that play nearly the same part are made alike: tables are raised, and so is the largest sum.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,13 @@ from numpy.typing import NDArray
 from dpcausal.sums.limits import spend
 
 Array = NDArray[Any]
+Key = tuple[int, ...]
 
 MOST_STATES = 2_000_000
 """The most states of choices that are looked at together."""
+
+_LARGEST = 2**62
+"""All tables together stay below it."""
 
 
 class TooManyStatesError(Exception):
@@ -30,11 +35,13 @@ class TooManyStatesError(Exception):
 class Table:
     """Numbers for all states of some choices, which are in rising order: one axis for each."""
 
-    choices: tuple[int, ...]
+    choices: Key
     values: Array
 
 
-def largest(tables: Iterable[Table], sizes: Mapping[int, int], most: int = MOST_STATES, keep: int = -1) -> Array:
+def largest(
+    tables: Iterable[Table], sizes: Mapping[int, int], most: int = MOST_STATES, *, keep: int = -1, raising: bool = False
+) -> Array:
     """Return the largest sum of tables over all states of all choices.
 
     Args:
@@ -42,46 +49,76 @@ def largest(tables: Iterable[Table], sizes: Mapping[int, int], most: int = MOST_
         sizes: How many states each choice has.
         most: The most states that are looked at together.
         keep: A choice to keep: the largest sum for each of its states.
+        raising: Whether tables may be raised where there are more states. Then the sum is not below the largest.
 
     Raises:
         TooManyStatesError: If more states would have to be looked at together.
     """
-    sizes, merged = dict(sizes), _merged(tables)
+    left = _Tables(sizes)
+    for table in tables:
+        left.add(table.choices, table.values)
     while True:
-        left = sorted({choice for choices in merged for choice in choices if choice != keep})
-        if not left:
+        choices = sorted(choice for choice, keys in left.keys_of.items() if keys and choice != keep)
+        if not choices:
             break
-        spend(10 * len(left) * len(merged))
-        cost, choice = min((_cost(choice, merged, sizes), choice) for choice in left)
+        spend(10 * len(choices) * len(left.values))
+        cost, choice = min((left.cost(choice), choice) for choice in choices)
         spend(min(cost, most) // 4)
-        merged = _without(choice, merged) if cost <= most else _counted(left, merged, sizes, most)
-    total: Array = sum((each for each in merged.values()), np.zeros((), dtype=np.int64))
+        if cost <= most:
+            left.take_out(choice)
+        else:
+            _Counting(left, choices, most).count(raising=raising)
+    total: Array = sum((each for each in left.values.values()), np.zeros((), dtype=np.int64))
     return total
 
 
-def _merged(tables: Iterable[Table]) -> dict[tuple[int, ...], Array]:
-    merged: dict[tuple[int, ...], Array] = {}
-    for table in tables:
-        merged[table.choices] = merged[table.choices] + table.values if table.choices in merged else table.values
-    return merged
+class _Tables:
+    """Tables that are added up, one for each set of choices.
 
+    Attributes:
+        values: The tables, by their choices.
+        sizes: How many states each choice has.
+        keys_of: The tables of each choice.
+    """
 
-def _cost(choice: int, merged: Mapping[tuple[int, ...], Array], sizes: Mapping[int, int]) -> int:
-    """Return the number of states that are looked at together to take a choice out."""
-    joined = {choice}.union(*(choices for choices in merged if choice in choices))
-    return math.prod(sizes[each] for each in joined)
+    def __init__(self, sizes: Mapping[int, int]) -> None:
+        self.values: dict[Key, Array] = {}
+        self.sizes = dict(sizes)
+        self.keys_of: dict[int, set[Key]] = {}
+        self._costs: dict[int, int] = {}
 
+    def add(self, key: Key, values: Array) -> None:
+        """Add a table."""
+        if key in self.values:
+            self.values[key] = self.values[key] + values
+            return
+        self.values[key] = values
+        for choice in key:
+            self.keys_of.setdefault(choice, set()).add(key)
+            self._costs.pop(choice, None)
 
-def _without(choice: int, merged: Mapping[tuple[int, ...], Array]) -> dict[tuple[int, ...], Array]:
-    """Return the tables after the best state of a choice is taken, whatever the states of the others."""
-    own = [(choices, values) for choices, values in merged.items() if choice in choices]
-    joined = tuple(sorted(set().union(*(choices for choices, _ in own))))
-    best = spread(*own[0], joined)
-    for choices, values in own[1:]:
-        best = best + spread(choices, values, joined)
-    rest = tuple(each for each in joined if each != choice)
-    others = [Table(choices, values) for choices, values in merged.items() if choice not in choices]
-    return _merged([*others, Table(rest, best.max(axis=joined.index(choice)))])
+    def pop(self, key: Key) -> Array:
+        """Remove a table, and return it."""
+        for choice in key:
+            self.keys_of[choice].remove(key)
+            self._costs.pop(choice, None)
+        return self.values.pop(key)
+
+    def cost(self, choice: int) -> int:
+        """Return the number of states that are looked at together to take a choice out."""
+        if choice not in self._costs:
+            joined = set().union(*self.keys_of[choice])
+            self._costs[choice] = math.prod(self.sizes[each] for each in joined)
+        return self._costs[choice]
+
+    def take_out(self, choice: int) -> None:
+        """Take the best state of a choice, whatever the states of the others."""
+        own = [(key, self.pop(key)) for key in sorted(self.keys_of[choice])]
+        joined = tuple(sorted(set().union(*(key for key, _ in own))))
+        best = spread(*own[0], joined)
+        for key, values in own[1:]:
+            best = best + spread(key, values, joined)
+        self.add(tuple(each for each in joined if each != choice), best.max(axis=joined.index(choice)))
 
 
 def spread(choices: Sequence[int], values: Array, joined: Sequence[int]) -> Array:
@@ -89,36 +126,132 @@ def spread(choices: Sequence[int], values: Array, joined: Sequence[int]) -> Arra
     return values.reshape([values.shape[choices.index(each)] if each in choices else 1 for each in joined])
 
 
-def _counted(
-    left: Sequence[int], merged: Mapping[tuple[int, ...], Array], sizes: dict[int, int], most: int
-) -> dict[tuple[int, ...], Array]:
-    """Return the tables after the largest set of exchangeable choices has become one: how many are in each state."""
-    sets: list[list[int]] = []
-    spend(len(left) ** 2 * sum(values.size for values in merged.values()))
-    for choice in left:
-        home = next((each for each in sets if _exchangeable(each[-1], choice, merged, sizes)), None)
-        if home is None:
-            sets.append([choice])
-        else:
-            home.append(choice)
-    chosen = max(sets, key=len)
-    states, count = sizes[chosen[0]], len(chosen)
-    if count < 3 or math.comb(count + states - 1, states - 1) * states > most:
-        raise TooManyStatesError
-    counts = np.array(list(_compositions(count, states)), dtype=np.int64)
-    new, tables = max(sizes) + 1, []
-    for choices, values in merged.items():
-        members = [each for each in choices if each in chosen]
-        others = tuple(each for each in choices if each not in chosen)
-        if not members:
-            tables.append(Table(choices, values))
-        elif members == chosen[: len(members)]:  # the others of its kind are equal to it
-            last = np.moveaxis(values, [choices.index(each) for each in members], range(-len(members), 0))
-            tables.append(Table((*others, new), _total(last, counts, len(members))))
-    sizes[new] = len(counts)
-    if any(values.size > most for values in (table.values for table in tables)):
-        raise TooManyStatesError
-    return _merged(tables)
+class _Counting:
+    """Choices that play the same part, in sets."""
+
+    def __init__(self, tables: _Tables, choices: Sequence[int], most: int) -> None:
+        self._tables, self._most = tables, most
+        spend(len(choices) ** 2 * len(tables.values))
+        self._known: dict[tuple[tuple[int, ...], bytes], int] = {}
+        self._turned: dict[tuple[Key, tuple[int, ...]], int] = {}
+        self._sets: list[list[int]] = []
+        for choice in choices:
+            home = next((each for each in self._sets if self._exchangeable(each[-1], choice)), None)
+            if home is None:
+                self._sets.append([choice])
+            else:
+                home.append(choice)
+
+    def count(self, *, raising: bool) -> None:
+        """Replace the largest set of exchangeable choices by one: how many are in each state."""
+        while raising and (crowded := self._crowded()):
+            self._join(crowded)
+        chosen = max(self._sets, key=len)
+        states, count, tables = self._tables.sizes[chosen[0]], len(chosen), self._tables
+        if count < 3 or self._counts(chosen) * states > self._most:
+            raise TooManyStatesError
+        counts = np.array(_compositions(count, states), dtype=np.int64)
+        new = max(tables.sizes) + 1
+        tables.sizes[new] = len(counts)
+        for key in sorted(set().union(*(tables.keys_of[each] for each in chosen))):
+            members, others = _members(key, chosen)
+            values = tables.pop(key)
+            if members == chosen[: len(members)]:  # the others of its kind are equal to it
+                if math.prod(tables.sizes[each] for each in (*others, new)) > self._most:
+                    raise TooManyStatesError
+                last = np.moveaxis(values, [key.index(each) for each in members], range(-len(members), 0))
+                tables.add((*others, new), _total(last, counts, len(members)))
+
+    def _counts(self, members: Sequence[int]) -> int:
+        """Return how many states a set of choices has together."""
+        states = self._tables.sizes[members[0]]
+        return math.comb(len(members) + states - 1, states - 1) if len(members) > 2 else int(states ** len(members))
+
+    def _crowded(self) -> list[list[int]]:
+        """Return sets of which tables tie each to another, and that have too many states together; none if none do."""
+        left = list(self._sets)
+        while left:
+            tied, reached = [], {left[0][0]}
+            while more := [each for each in left if not reached.isdisjoint(each)]:
+                tied += more
+                left = [each for each in left if each not in more]
+                reached = {near for each in more for one in each for key in self._tables.keys_of[one] for near in key}
+            if math.prod(map(self._counts, tied)) > self._most:
+                return tied
+        return []
+
+    def _join(self, sets: Sequence[list[int]]) -> None:
+        """Make two of some sets of choices alike, for which tables are raised least."""
+        sizes, best = self._tables.sizes, None
+        for one, other in itertools.combinations(sets, 2):
+            if sizes[one[0]] == sizes[other[0]] and (raised := self._raised(sorted([*one, *other]))):
+                lost = sum(float((values - self._tables.values.get(key, 0)).max()) for key, values in raised.items())
+                if best is None or lost < best[0]:
+                    best = lost, one, other, raised
+        if best is None:
+            raise TooManyStatesError
+        _, one, other, raised = best
+        for key, values in raised.items():
+            if key in self._tables.values:
+                self._tables.pop(key)
+            self._tables.add(key, values)
+        if sum(int(values.max()) for values in self._tables.values.values()) >= _LARGEST:
+            raise TooManyStatesError
+        self._sets = [each for each in self._sets if each not in (one, other)] + [sorted([*one, *other])]
+        self._turned.clear()
+
+    def _raised(self, chosen: Sequence[int]) -> dict[Key, Array]:
+        """Return tables with which choices are exchangeable, each as large as any of its kind; none if none are."""
+        kinds: dict[tuple[int, Key], dict[int, Array]] = {}
+        for key in set().union(*(self._tables.keys_of[each] for each in chosen)):
+            members, others = _members(key, chosen)
+            if len(members) > 2:
+                return {}
+            own = [key.index(each) for each in members]
+            for order in itertools.permutations(own):
+                last = (*(at for at in range(len(key)) if at not in own), *order)
+                found = kinds.setdefault((len(members), others), {})
+                number = self._number(key, last)
+                if number not in found:
+                    found[number] = self._tables.values[key].transpose(last)
+        raised = {}
+        for (count, others), found in kinds.items():
+            every = list(itertools.combinations(chosen, count))
+            top = np.max(list(found.values()), axis=0)
+            if any(tuple(sorted((*others, *members))) not in self._tables.values for members in every):
+                top = np.maximum(top, 0)
+            for each in every:
+                joined = (*others, *each)
+                rising = sorted(range(len(joined)), key=joined.__getitem__)
+                raised[tuple(joined[at] for at in rising)] = top.transpose(rising)
+        return raised
+
+    def _number(self, key: Key, order: tuple[int, ...]) -> int:
+        """Return the number of a table with its axes in some order: the same for equal ones."""
+        if (key, order) not in self._turned:
+            values = self._tables.values[key].transpose(order)
+            self._turned[key, order] = self._known.setdefault((values.shape, values.tobytes()), len(self._known))
+        return self._turned[key, order]
+
+    def _exchangeable(self, one: int, other: int) -> bool:
+        """Return whether two choices can change places and all tables are the same."""
+        if self._tables.sizes[one] != self._tables.sizes[other]:
+            return False
+        swap = {one: other, other: one}
+        for key in self._tables.keys_of[one] | self._tables.keys_of[other]:
+            renamed = [swap.get(each, each) for each in key]
+            order = tuple(sorted(range(len(key)), key=renamed.__getitem__))
+            twin = tuple(renamed[at] for at in order)
+            if twin not in self._tables.values:
+                return False
+            if self._number(twin, tuple(range(len(key)))) != self._number(key, order):
+                return False
+        return True
+
+
+def _members(key: Key, chosen: Sequence[int]) -> tuple[list[int], Key]:
+    """Return which choices of a table are among some, and the others."""
+    return [each for each in key if each in chosen], tuple(each for each in key if each not in chosen)
 
 
 def _total(values: Array, counts: Array, members: int) -> Array:
@@ -134,26 +267,10 @@ def _total(values: Array, counts: Array, members: int) -> Array:
     return total
 
 
-def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to divide a number among so many parts."""
-    if parts == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in _compositions(total - first, parts - 1):
-            yield (first, *rest)
-
-
-def _exchangeable(one: int, other: int, merged: Mapping[tuple[int, ...], Array], sizes: Mapping[int, int]) -> bool:
-    """Return whether two choices can change places and all tables are the same."""
-    if sizes[one] != sizes[other]:
-        return False
-    swap = {one: other, other: one}
-    for choices, values in merged.items():
-        if one in choices or other in choices:
-            renamed = [swap.get(each, each) for each in choices]
-            order = sorted(range(len(renamed)), key=renamed.__getitem__)
-            twin = merged.get(tuple(sorted(renamed)))
-            if twin is None or not np.array_equal(twin, values.transpose(order)):
-                return False
-    return True
+def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
+    """Return all ways to divide a number among so many parts."""
+    found = itertools.combinations(range(total + parts - 1), parts - 1)
+    return [
+        tuple(after - before - 1 for before, after in itertools.pairwise((-1, *bars, total + parts - 1)))
+        for bars in found
+    ]

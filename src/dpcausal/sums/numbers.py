@@ -369,11 +369,15 @@ def deficit(line: Number, grid: int = GRID) -> Number:
     return Shift(grid**2 - line * line, grid.bit_length() - 1)
 
 
-def nodes(tree: Number) -> Iterator[Number]:
-    """Yield all numbers in a tree, the whole first."""
-    yield tree
-    for part in parts(tree):
-        yield from nodes(part)
+def nodes(*trees: Number) -> Iterator[Number]:
+    """Yield all numbers in some trees, each before its parts, and a part of several trees once."""
+    seen: set[int] = set()
+    left = list(reversed(trees))
+    while left:
+        if id(tree := left.pop()) not in seen:
+            seen.add(id(tree))
+            yield tree
+            left.extend(reversed(parts(tree)))
 
 
 def parts(tree: Number) -> tuple[Number, ...]:
@@ -392,5 +396,5 @@ def parts(tree: Number) -> tuple[Number, ...]:
 
 def columns(*trees: Number) -> tuple[str, ...]:
     """Return the coerced columns that some numbers are made of, in order of appearance."""
-    found = (each.column for tree in trees for each in nodes(tree) if isinstance(each, Ticks | Code))
+    found = (each.column for each in nodes(*trees) if isinstance(each, Ticks | Code))
     return tuple(dict.fromkeys(found))
