@@ -73,7 +73,6 @@ AXIOMS = frozenset(
 _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
 
 ON_PAPER = {
-    "metric_moments": "shares of any number of metrics are not formalised",
     "look_moments": "the sum over looks is not formalised; one look is that of `cell_moments`",
     "stratum_contrasts": "no sum over units: one unit changes the coefficients of its stratum",
     "stratum_matches": "no sum over units; smooth sensitivity is not formalised",
@@ -81,11 +80,6 @@ ON_PAPER = {
     "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
-    "covariate_sums": "blocks of features for any number of covariates are not formalised",
-    "weighted_covariates": "blocks of features for any number of covariates are not formalised",
-    "covariate_totals": "its bound is computed from its description, for each schema anew",
-    "custom_sums": "its bound is computed from its description, for each schema anew",
-    "varying_effect_moments": "its bound is computed from its description, for each schema anew",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",
     "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",
     "influence_effects": "a heuristic: it has no proof",

@@ -65,30 +65,6 @@ Proof.
   vm_cast_no_check (eq_refl true).
 Qed.
 
-Theorem regression_moments_record_l1_certified : true_claim regression_moments_record_l1.
-Proof.
-  apply (certified regression_moments_record_l1 (Cases
-  (Parts [true; false; false; false; false; false; false; false; false; false; false; false; false; false] ByRanges (Parts [true; true; true; false; true; true; false; true; false; true; true; true; true] (ByVertices [(Shift (Plus (Column 1) (Constant (512))) 10); (Shift (Plus (Column 2) (Constant (512))) 10); (Plus (Times (Constant (2)) (Where (Column 3) (1) (1) (Constant (1)))) (Constant (-1))); (Plus (Times (Constant (2)) (Column 0)) (Constant (-1)))] [[0]; [1; 2]]%nat) (Parts [true; false; false] ByRanges (Parts [true; false] ByRanges (Split true 3 (0) (Split false 3 (0) ByRanges ByRanges) (Split false 3 (0) ByRanges ByRanges))))))
-  (Parts [true; false; false; false; false; false; false; false; false; false; false; false; false; false] ByRanges (Parts [true; true; true; false; true; true; false; true; false; true; true; true; true] (ByVertices [(Shift (Plus (Column 1) (Constant (512))) 10); (Shift (Plus (Column 2) (Constant (512))) 10); (Plus (Times (Constant (2)) (Where (Column 3) (1) (1) (Constant (1)))) (Constant (-1))); (Plus (Times (Constant (2)) (Column 0)) (Constant (-1)))] [[0; 3]; [1; 2]]%nat) (Parts [true; false; false] ByRanges (Parts [true; false] ByRanges (Split true 3 (0) (Split false 3 (0) ByRanges ByRanges) (Split false 3 (0) ByRanges ByRanges))))))
-  Missing
-  Missing
-  ByRanges
-  Missing)).
-  vm_cast_no_check (eq_refl true).
-Qed.
-
-Theorem regression_moments_outcome_l1_certified : true_claim regression_moments_outcome_l1.
-Proof.
-  apply (certified regression_moments_outcome_l1 (Cases
-  ByRanges
-  Missing
-  Missing
-  Missing
-  ByRanges
-  Missing)).
-  vm_cast_no_check (eq_refl true).
-Qed.
-
 Theorem regression_moments_20_within_arm_l2_certified : true_claim regression_moments_20_within_arm_l2.
 Proof.
   apply (certified regression_moments_20_within_arm_l2 (Cases

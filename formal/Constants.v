@@ -211,20 +211,16 @@ Definition exported_stratum_counts : list exported := [
   Exported record_within_arm false [6]%nat l2 [(6%nat, (1 # 1))] (707106781187 # 500000000000)].
 
 Definition exported_covariate_counts : list exported := [
-  Exported outcome_only false [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
-  Exported outcome_only false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
-  Exported outcome_only false [2; 32; 1024]%nat l1 [(2114%nat, (1 # 1))] (8 # 1);
-  Exported outcome_only false [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (2828427124747 # 1000000000000);
   Exported record false [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
-  Exported record false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported record false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (1000000000001 # 500000000000);
   Exported record true [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
-  Exported record true [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported record true [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (1000000000001 # 500000000000);
   Exported record true [2; 32; 1024]%nat l1 [(2114%nat, (1 # 1))] (8 # 1);
-  Exported record true [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (2828427124747 # 1000000000000);
+  Exported record true [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (11313708499 # 4000000000);
   Exported record_within_arm false [1; 32; 1024]%nat l1 [(1057%nat, (1 # 1))] (4 # 1);
-  Exported record_within_arm false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (2000000000001 # 1000000000000);
+  Exported record_within_arm false [1; 32; 1024]%nat l2 [(1057%nat, (1 # 1))] (1000000000001 # 500000000000);
   Exported record_within_arm false [2; 32; 1024]%nat l1 [(2114%nat, (1 # 1))] (8 # 1);
-  Exported record_within_arm false [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (2828427124747 # 1000000000000)].
+  Exported record_within_arm false [2; 32; 1024]%nat l2 [(2114%nat, (1 # 1))] (11313708499 # 4000000000)].
 
 Definition exported_score_counts : list exported := [
   Exported record false [6]%nat l1 [(6%nat, (1 # 1))] (2 # 1);
@@ -241,22 +237,24 @@ Definition exported_weighted_counts : list exported := [
   Exported outcome_only false [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (707106781187 # 500000000000);
   Exported outcome_only false [7]%nat l1 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (2 # 1);
   Exported outcome_only false [7]%nat l2 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (707106781187 # 500000000000);
-  Exported record false [10]%nat l1 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9 # 4);
-  Exported record false [10]%nat l2 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (712609640687 # 500000000000);
-  Exported record false [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9 # 4);
-  Exported record false [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (712609640687 # 500000000000);
-  Exported record true [10]%nat l1 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9 # 4);
-  Exported record true [10]%nat l2 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (712609640687 # 500000000000);
-  Exported record true [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9 # 4);
-  Exported record true [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (712609640687 # 500000000000);
-  Exported record true [7]%nat l1 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9 # 4);
-  Exported record true [7]%nat l2 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (712609640687 # 500000000000);
-  Exported record_within_arm false [10]%nat l1 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (2 # 1);
-  Exported record_within_arm false [10]%nat l2 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (707106781187 # 500000000000);
-  Exported record_within_arm false [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (2 # 1);
-  Exported record_within_arm false [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (707106781187 # 500000000000);
-  Exported record_within_arm false [7]%nat l1 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (2 # 1);
-  Exported record_within_arm false [7]%nat l2 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (707106781187 # 500000000000)].
+  Exported record false [10]%nat l1 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9895605698559 # 4398046511104);
+  Exported record false [10]%nat l2 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (285043860457 # 200000000000);
+  Exported record false [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9895605698559 # 4398046511104);
+  Exported record false [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (285043860457 # 200000000000);
+  Exported record true [10]%nat l1 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9895605698559 # 4398046511104);
+  Exported record true [10]%nat l2 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (285043860457 # 200000000000);
+  Exported record true [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9895605698559 # 4398046511104);
+  Exported record true [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (285043860457 # 200000000000);
+  Exported record true [7]%nat l1 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (9895605698559 # 4398046511104);
+  Exported record true [7]%nat l2 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (285043860457 # 200000000000);
+  Exported record_within_arm false [10]%nat l1 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (8802881186069 # 4398046511104);
+  Exported record_within_arm false [10]%nat l2 [(20%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (1414429096919 # 1000000000000);
+  Exported record_within_arm false [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (17596377726095 # 8796093022208);
+  Exported record_within_arm false [3]%nat l1 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (8802881186069 # 4398046511104);
+  Exported record_within_arm false [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (1414429096919 # 1000000000000);
+  Exported record_within_arm false [3]%nat l2 [(6%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (1414542057193 # 1000000000000);
+  Exported record_within_arm false [7]%nat l1 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (8802881186069 # 4398046511104);
+  Exported record_within_arm false [7]%nat l2 [(14%nat, (1048576 # 1)); (2%nat, (8388608 # 1))] (1414429096919 # 1000000000000)].
 
 Definition exported_received_moments : list exported := [
   Exported outcome_only false []%nat l1 [(2%nat, (2097152 # 1)); (2%nat, (4194304 # 1)); (2%nat, (8 # 1)); (2%nat, (8388608 # 1))] (5501854154751 # 4398046511104);
@@ -287,11 +285,17 @@ Definition exported_block_effects : list exported := [
   Exported record_within_arm false [2]%nat l2 [(4%nat, (2097152 # 1))] (370728307201751043 # 262144000000000000)].
 
 Definition exported_weighted_arms : list exported := [
-  Exported outcome_only false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (163841 # 131072);
-  Exported outcome_only false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (16892029 # 16384000);
-  Exported record false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (163841 # 131072);
-  Exported record false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (16892029 # 16384000);
-  Exported record true []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1)); (1%nat, (8 # 1))] (163841 # 131072);
-  Exported record true []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1)); (1%nat, (8 # 1))] (16892029 # 16384000);
-  Exported record_within_arm false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (163841 # 131072);
-  Exported record_within_arm false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (16892029 # 16384000)].
+  Exported outcome_only false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (10999422779381 # 8796093022208);
+  Exported outcome_only false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (1031250960899 # 1000000000000);
+  Exported record false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (11014407192125 # 8796093022208);
+  Exported record false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (22028018386491 # 17592186044416);
+  Exported record false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (1031258434179 # 1000000000000);
+  Exported record false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (515628006609 # 500000000000);
+  Exported record true []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1)); (1%nat, (8 # 1))] (11014407192125 # 8796093022208);
+  Exported record true []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1)); (1%nat, (8 # 1))] (22028018386491 # 17592186044416);
+  Exported record true []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1)); (1%nat, (8 # 1))] (1031258434179 # 1000000000000);
+  Exported record true []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1)); (1%nat, (8 # 1))] (515628006609 # 500000000000);
+  Exported record_within_arm false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (21999695018593 # 17592186044416);
+  Exported record_within_arm false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (21999894003469 # 17592186044416);
+  Exported record_within_arm false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (257813894933 # 250000000000);
+  Exported record_within_arm false []%nat l2 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (515629000347 # 500000000000)].

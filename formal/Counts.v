@@ -98,9 +98,7 @@ Theorem score_counts {U : Type} (score : U -> Z) edges (arm : U -> option nat) c
 Proof. apply counts. Qed.
 
 
-(** ** Counts of covariates: each unit adds, for each covariate, to one bin of either level, or to those without a value
-
-    [docs/proofs/covariate_counts.md]. *)
+(** ** Counts of covariates: each unit adds, for each covariate, to one bin of either level, or to those without a value *)
 
 Inductive level := Coarse | Fine | Missing.
 

@@ -1,6 +1,6 @@
 (** * Weighted arms
 
-    [docs/proofs/weighted_arms.md]: six sums of a unit's weight and outcome, with the sign of its arm. *)
+    Six sums of a unit's weight and outcome, with the sign of its arm. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame Moments.

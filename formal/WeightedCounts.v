@@ -1,6 +1,6 @@
 (** * Weighted counts
 
-    [docs/proofs/weighted_counts.md]: a unit adds its weight to one count, and the square to one sum of its arm. *)
+    A unit adds its weight to one count, and the square to one sum of its arm. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame Moments Counts.

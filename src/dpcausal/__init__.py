@@ -36,7 +36,8 @@ The public names, in the order of a study:
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
 - Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
-- Write your own estimator, and check it: `dpcausal.testing.check_estimator`.
+- Write your own estimator: a `FormulaEstimator` of sums that you describe, or a class. Check it:
+  `dpcausal.testing.check_estimator`.
 
 One rule inside: only `dpcausal.vault` touches rows, and what leaves it is a `Release` that was debited first.
 """

@@ -4,11 +4,14 @@ Ratios, numbers needed to treat and p-values are functions of released numbers: 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from dpcausal.arrays import Array
+from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import RefusedError
 from dpcausal.interval import NoiseTerm, beyond, check_alpha, half_width, student_beyond
 from dpcausal.joint_estimate import JointEstimate
@@ -204,11 +207,15 @@ def odds_ratio(means: JointEstimate, level: float) -> Measure:
                 got=f"{format_number(risk)} with a standard error of {format_number(error)} for {name}",
                 hint="report the risk difference, or use more units or more epsilon.",
             )
-    control, treated = means.values
-    gradient = (-1 / (control * (1 - control)), 1 / (treated * (1 - treated)))
-    log = math.log(treated / (1 - treated)) - math.log(control / (1 - control))
+    log = float(_log_odds_ratio(means.values))
+    gradient = slopes(_log_odds_ratio, means.values).tolist()
     half = half_width(means.sampling_sd(gradient), means.noise_along(gradient), level, _bias(means, gradient))
     return Measure("odds ratio", math.exp(log), math.exp(log - half), math.exp(log + half), level, 1.0)
+
+
+def _log_odds_ratio(risks: Numbers) -> Numbers:
+    control, treated = risks
+    return np.log(treated / (1 - treated)) - np.log(control / (1 - control))
 
 
 def number_needed_to_treat(estimate: float, interval: tuple[float, float], level: float) -> Measure:
@@ -238,7 +245,7 @@ def _critical(means: JointEstimate, gradient: tuple[float, float], level: float,
     return half(means.sampling_sd(gradient), means.noise_along(gradient), level, _bias(means, gradient)) / error
 
 
-def _bias(means: JointEstimate, gradient: tuple[float, float]) -> float:
+def _bias(means: JointEstimate, gradient: Sequence[float]) -> float:
     """Return the largest bias of a combination of two arms' means.
 
     Each bound is that of the difference as a whole, which is all in one arm or divided between both.

@@ -96,6 +96,12 @@ def is_scalable(source: Source) -> bool:
     return found
 
 
+def has_declared_scales(source: Source) -> bool:
+    """Return whether the covariates of a source can be given the scales that typical values declare."""
+    found: bool = getattr(source, "has_declared_scales", is_scalable(source))
+    return found
+
+
 def answered(source: Source, query: Query) -> tuple[Guarantee, ...]:
     """Return the guarantees under which a source has answered a query before, the oldest first.
 
@@ -184,6 +190,11 @@ class WrappedSource:
         """Whether covariates can be given scales."""
         return is_scalable(self._source)
 
+    @property
+    def has_declared_scales(self) -> bool:
+        """Whether covariates can be given the scales that typical values declare."""
+        return has_declared_scales(self._source)
+
     def answered(self, query: Query) -> tuple[Guarantee, ...]:
         """Return the guarantees under which the other source has answered a query before."""
         return answered(self._source, query)
@@ -250,12 +261,26 @@ class OwnQueriesSource(WrappedSource):
 
 
 class SummedSource(OwnQueriesSource):
-    """A source whose answers are added up with those of other sites: all are asked the same, whatever their size."""
+    """A source whose answers are added up with those of other sites: all are asked the same, whatever their size.
+
+    Args:
+        source: The other source.
+        secure: Whether sites mask their answers: these are to the declared schema, without scales.
+    """
+
+    def __init__(self, source: Source, *, secure: bool = False) -> None:
+        super().__init__(source)
+        self._secure = secure
 
     @property
     def is_scalable(self) -> bool:
-        """Whether covariates can be given scales: each site would find others."""
+        """Whether covariates can be given scales that are found: each site would find others."""
         return False
+
+    @property
+    def has_declared_scales(self) -> bool:
+        """Whether covariates can be given the scales that typical values declare, the same at all sites."""
+        return not self._secure
 
 
 class RecordingSource(WrappedSource):

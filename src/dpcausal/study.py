@@ -269,7 +269,7 @@ class Study:
 
     def seen(self, source: Source) -> Source:
         """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""
-        return SummedSource(source) if self.pooling == "sums" else source
+        return SummedSource(source, secure=self.secure_settings is not None) if self.pooling == "sums" else source
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
         asked, seen = self.diagnostics().items(), self.seen(source)

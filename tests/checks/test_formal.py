@@ -273,11 +273,11 @@ def _only(name: str) -> tuple[str, str]:
 
 
 WRONG_CERTIFICATES = {
-    "the right one": ("regression_moments_record_l1", "", ""),
-    "half a bound": ("regression_moments_record_l1", r"l1 \((\d+) # 32\)", r"l1 (\1 # 64)"),
-    "a lighter weight": ("regression_moments_record_l1", r"\(4194304 # 1\)", "(1048576 # 1)"),
-    "a public column that is private": ("regression_moments_outcome_l1", r"\)\) true", ")) false"),
-    "factors that are no group": ("regression_moments_record_l1", r"\]; \[(?=\d)", "; "),
+    "the right one": ("received_moments_outcome_l1", "", ""),
+    "half a bound": ("received_moments_outcome_l1", r"# 4398046511104\)", "# 8796093022208)"),
+    "a lighter weight": ("received_moments_outcome_l1", r"\(4194304 # 1\)", "(1048576 # 1)"),
+    "a public column that is private": ("received_moments_outcome_l1", r"\)\) true", ")) false"),
+    "factors that are no group": ("regression_moments_20_within_arm_l2", r"\]; \[(?=\d)", "; "),
     "a case without a proof": ("arm_moments_record_l2", r"\n  \(Parts .*", "\n  Missing"),
     "a box that is not empty": ("arm_moments_record_l2", "ByRanges", "Empty"),
     "no box is cut": ("arm_moments_record_l2", r"\n  \((?=Split|Parts).*", "\n  ByRanges"),

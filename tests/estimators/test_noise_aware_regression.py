@@ -7,6 +7,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.queries import RegressionMoments
+from dpcausal.source import RecordingSource, SummedSource
 from tests.support.engines import fresh_noise
 
 NAMES = ["a", "b", "c"]
@@ -68,3 +69,51 @@ def test_confounding_along_the_imbalance_is_taken_off() -> None:
         for _ in range(40)
     ]
     assert abs(np.mean(found) - EFFECT) < 0.2 * naive
+
+
+def laboratory(n: int) -> pa.Table:
+    """A table with a strong confounder that is nearly constant between its bounds of 0 and 50."""
+    generator = np.random.default_rng(31)
+    z = generator.normal(0, 1, n)
+    arm = generator.random(n) < 1 / (1 + np.exp(-z))
+    outcome = np.clip(50 + 5 * z + 2 * arm + generator.normal(0, 8, n), 0, 100)
+    return pa.table({"t": arm.astype(int), "y": outcome, "creatinine": np.exp(0.05 + 0.4 * z)})
+
+
+def laboratory_vault(n: int, high: float = 50.0) -> dpc.Vault:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 100, missing=50),
+        covariates=[dpc.Real("creatinine", 0.05, high)],
+    )
+    return dpc.Vault(laboratory(n), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=1e-3))
+
+
+def test_resolution_knows_the_noise_in_the_mean_of_a_feature() -> None:
+    """Far from the middle of its range, most of the noise in a variance is that of the mean."""
+    vault = laboratory_vault(4_000)
+    found = []
+    for place in range(40):
+        source = RecordingSource(SummedSource(vault))
+        dpc.RegressionAdjustment(covariates=["creatinine"]).estimate(source, epsilon=1 + place / 1000)
+        found.append(float(fit_noise_aware(source.releases[0], source).resolution[0]))
+    assert 0.5 < np.std(found) < 1.6  # without that noise it would be 4
+
+
+def test_hidden_number_between_declared_bounds_gives_no_interval_by_luck() -> None:
+    vault = laboratory_vault(4_000)
+    asked = [1 + place / 1000 for place in range(30)]
+    effects = [
+        dpc.RegressionAdjustment(covariates=["creatinine"]).estimate(SummedSource(vault), epsilon=e) for e in asked
+    ]
+    assert sum(not effect.no_interval for effect in effects) <= 1
+
+
+def test_number_that_is_seen_but_not_surely_widens_the_interval() -> None:
+    """What noise may have added to its variance is left in, and part of the bias that intervals allow for."""
+    vault = laboratory_vault(20_000, 7.0)
+    effect = dpc.RegressionAdjustment(covariates=["creatinine"]).estimate(SummedSource(vault), epsilon=1.0)
+    assert not effect.no_interval
+    assert effect.bias_bound > 0
+    low, high = effect.interval()
+    assert low < 2 < high

@@ -18,6 +18,7 @@ from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.derivatives import Numbers, slopes
 from dpcausal.estimators import average, survival_curves
+from dpcausal.estimators.average import formula_estimator
 from dpcausal.experiment.estimation import metric_effects
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import Query
@@ -120,6 +121,15 @@ FORMULAS: dict[str, tuple[Any, dpc.Schema]] = {
     "survival, strata": (dpc.Survival(event="died", grid=[1, 2], by=["took"]), TRIAL),
     "curves of quantiles": (Curves(), TRIAL),
     "curves of quantiles, public arms": (Curves(), PUBLIC_ARMS),
+    "formula_estimator": (
+        dpc.FormulaEstimator(
+            estimand="ratio of means",
+            sums={"n": "1", "total": "centred(y)"},
+            formula="(middle(y) + total[1] / n[1]) / (middle(y) + total[0] / n[0])",
+            cells=["t"],
+        ),
+        TRIAL,
+    ),
     "exact_matching": (dpc.ExactMatching(by=["ward"]), TRIAL),
     "block_average": (dpc.BlockAverage(covariates=["x"], blocks=20), TRIAL),
     "scheduled_difference": (dpc.ScheduledDifference("wave", 1), TRIAL),
@@ -264,7 +274,7 @@ def test_no_derivative_can_be_left_out(name: str, monkeypatch: pytest.MonkeyPatc
     for place in itertools.count():
         dropping = Dropping(place)
         with monkeypatch.context() as patch:
-            for module in (releases, joint_estimate, survival_curves):
+            for module in (releases, joint_estimate, survival_curves, formula_estimator):
                 patch.setattr(module, "slopes", dropping)
             wrong = off(name)
         if not dropping.reached:

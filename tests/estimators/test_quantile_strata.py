@@ -20,8 +20,9 @@ from dpcausal.estimators.quantile_strata import (
     share_within,
 )
 from dpcausal.estimators.scale_fit import FittedScale
+from dpcausal.estimators.two_means import mean_difference
 from dpcausal.interval import NoiseTerm
-from dpcausal.queries import Cut, StratumContrasts
+from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.source import RecordingSource
 
@@ -173,6 +174,7 @@ def test_rehearsal_expects_the_bound_and_follows_typical_values() -> None:
     middle = (age.edges[3] - 18) / (100 - 18)
     assert middle == pytest.approx(0.5, abs=0.01)
     within = share_within(edge_scores(8))
-    noise = math.sqrt(sum(term.variance for term in plan.noise[2:])) * (1 - within) / within
+    arms = next(release for release in source.releases if isinstance(release.query, ArmTotals))
+    noise = mean_difference(arms, source).noise_sd([1.0])
     assert plan.left_in == pytest.approx(0.75 * within / (1 - within) * math.hypot(4, noise), rel=1e-6)
     assert plan.estimand.startswith("average treatment effect")

@@ -68,3 +68,23 @@ def test_sites_whose_answers_are_added_up_see_covariates_alike(federation: Feder
     coordinator = federation.coordinator(study)
     assert set(map(tuple, asked(coordinator).values())) == {("regression_moments",)}
     assert any("declared bounds" in note for note in coordinator.run().notes)
+
+
+@pytest.mark.parametrize("typical", [(0.5, 2.0), None])
+def test_sums_of_three_sites_use_declared_scales_or_give_no_interval(
+    typical: tuple[float, float] | None, tmp_path: Path
+) -> None:
+    """Creatinine confounds by 0.5, and fills a small part of its bounds: only typical values show how it varies."""
+    wide = dpc.Real("creatinine", 0.05, 50, typical=typical, transform="log" if typical else None, missing=1.0)
+    schema = dpc.Schema(SCHEMA.treatment, SCHEMA.outcome, [wide, SCHEMA.covariates[1]])
+    sites = {name: table(seed, 1.0) for seed, name in enumerate(("north", "south", "west"))}
+    federation = Federation(tmp_path, sites, schema)
+    effect = federation.coordinator(federation.study(estimator=ESTIMATOR, epsilon=4.0, pooling="sums")).run()
+    if typical is None:
+        assert "hides how creatinine varies" in effect.no_interval
+        assert any("declare typical values" in note for note in effect.notes)
+        return
+    low, high = effect.interval()
+    assert low < 1 < high
+    assert high - low < 1
+    assert not any("declared bounds" in note for note in effect.notes)

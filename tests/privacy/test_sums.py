@@ -42,6 +42,7 @@ ATTAINED = 0.97
 LOOSE = {
     # Weights, predictions and covariates that they are made of are never at their ends together.
     "augmented_scores": 0.63,
+    "custom_sums": 0.83,
     "weighted_arms": 0.83,
     "weighted_counts": 0.88,
     "weighted_covariates": 0.61,

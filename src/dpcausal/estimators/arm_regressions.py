@@ -26,6 +26,7 @@ from dpcausal.estimators.noise_aware_regression import (
 )
 from dpcausal.estimators.outcome_regression import unread_covariates
 from dpcausal.estimators.plausibility import Measured, Signs
+from dpcausal.estimators.scaled_features import surely_varies, unscaled_among
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME
 from dpcausal.release import Release
@@ -96,8 +97,8 @@ class _Equations:
         right_noise: For each arm, the variance of the noise in the right-hand sides.
         mean_noise: The variance of the noise in the sums of a constant and the features over all arms.
         variance: The outcome's variance within arms.
-        spreads: The features' variances, at least what noise could hide.
-        resolution: The features' variances in standard deviations of the noise in them.
+        spreads: The features' variances as far as they are sure, at least what noise could hide.
+        resolution: The features' variances as far as they are sure, in standard deviations of the noise in them.
     """
 
     sizes: Array
@@ -113,7 +114,7 @@ class _Equations:
     resolution: Array
 
     @classmethod
-    def of(cls, moments: _Moments) -> Self:
+    def of(cls, moments: _Moments, unscaled: Sequence[bool]) -> Self:
         """Return the equations, with the arms' covariances of features shrunk towards shared ones as noise asks for."""
         tables, sizes = moments.tables, moments.sizes
         n, arms = float(sizes.sum()), len(sizes)
@@ -127,8 +128,11 @@ class _Equations:
         sums = shift @ tables[table] @ shift.T
         right = (tables[:, chosen, OUTCOME] - mean * tables[:, chosen, CONSTANT]) @ shift.T
         shared, shared_noise = sums.sum(axis=0)[inner], noise.sum(axis=0)
-        hidden = np.sqrt(np.diag(shared_noise)[1:]) / n
-        spreads = np.maximum(np.diag(shared) / n, hidden)
+        centres = shift[1:, 0] ** 2
+        of_means = 4 * centres * (shared_noise[0, 1:] + centres * shared_noise[0, 0])
+        hidden = np.sqrt(np.diag(shared_noise)[1:] + of_means) / n
+        surely = surely_varies(np.diag(shared) / n, hidden, unscaled)
+        spreads = np.maximum(surely, hidden)
 
         sum_noise = np.zeros((arms, arms, len(chosen), len(chosen)))
         sum_noise[range(arms), range(arms)] = noise
@@ -154,7 +158,7 @@ class _Equations:
             mean_noise=shared_noise[0],
             variance=min(max(float(squares) / n, least), 1.0),
             spreads=spreads,
-            resolution=np.diag(shared) / n / hidden,
+            resolution=surely / hidden,
         )
 
     def error(self, unknowns: Array) -> Array:
@@ -215,7 +219,8 @@ class ArmRegressions:
     def of(cls, release: Release, schema: Schema) -> Self:
         """Fit the regressions."""
         moments = _Moments.of(release, schema)
-        equations = _Equations.of(moments)
+        query: ArmRegressionMoments = release.query  # type: ignore[assignment]
+        equations = _Equations.of(moments, unscaled_among(query.covariates, schema))
         arms = range(len(moments.sizes))
         design = np.zeros((len(arms), len(arms), *equations.shift.shape))
         design[arms, arms] = equations.sums
@@ -245,7 +250,7 @@ class ArmRegressions:
 
     @property
     def resolution(self) -> Array:
-        """Each feature's variance in standard deviations of the noise in it."""
+        """Each feature's variance as far as it is sure, in standard deviations of the noise in it."""
         return self.equations.resolution
 
     @property

@@ -18,7 +18,7 @@ from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
-from dpcausal.source import Source, answered, innermost, is_scalable, scaled
+from dpcausal.source import Source, answered, has_declared_scales, innermost, is_scalable, scaled
 
 _SHARES, _USUAL = (0.025, 0.05, 0.1, 0.2), 0.1
 """The shares of an estimator's epsilon that may go to the counts, where they are not stored yet; and from which on it
@@ -70,6 +70,8 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and none where even that
     would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this
     same call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
+    Where answers are added up over sites, there are scales of numbers that declare `typical` only; with secure sums,
+    none.
 
     Args:
         source: What will be asked.
@@ -79,11 +81,9 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     covariates_named(covariates, source.schema)  # before anything is spent
     numbers = {column.name: column for column in source.schema.covariates if isinstance(column, Real)}
     used = [numbers[name] for name in covariates if name in numbers and numbers[name].scale is None]
-    if used and not is_scalable(source):
-        note = f"answers are added up over sites, so {_listed(used)} enter models between their declared bounds"
-        return ScaledCovariates(source, tuple(covariates), guarantee, notes=(note,))
-    scales = {column.name: typical_scale(column) for column in used if column.typical}
-    asked = counted_numbers(source.schema)
+    declared = has_declared_scales(source)
+    scales = {column.name: typical_scale(column) for column in used if column.typical and declared}
+    asked = counted_numbers(source.schema) if is_scalable(source) else ()
     release, rest = None, guarantee
     if any(column.name in asked for column in used):
         release, rest = _counts(source, CovariateCounts(asked), guarantee)
@@ -96,9 +96,9 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
-    view = scaled(source, {name: fit.scale for name, fit in scales.items() if fit.found}, indicators)
+    known = {name: fit.scale for name, fit in scales.items() if fit.found}
     return ScaledCovariates(
-        view if scales else source,
+        scaled(source, known, indicators) if scales else source,
         (*covariates, *(indicator_of(numbers[name]).name for name in indicators)),
         rest,
         scales,
@@ -106,10 +106,18 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         lacking,
         (release.receipt,) if release else (),
         (
-            *((f"too noisy to find where values are: {_listed(plain)} between declared bounds",) if plain else ()),
-            *_unseen(used, source.schema),
+            *((_between_bounds(plain, source),) if plain else ()),
+            *_unseen([column for column in used if column.name in scales], source.schema),
         ),
     )
+
+
+def _between_bounds(columns: Sequence[Real], source: Source) -> str:
+    """Return a note on numbers that have no scale."""
+    if is_scalable(source):
+        return f"too noisy to find where values are: {_listed(columns)} between declared bounds"
+    advice = "; declare typical values" if has_declared_scales(source) else ""
+    return f"answers are added up over sites, so {_listed(columns)} enter models between their declared bounds{advice}"
 
 
 def _unseen(columns: Sequence[Real], schema: Schema) -> tuple[str, ...]:

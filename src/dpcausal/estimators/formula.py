@@ -56,7 +56,7 @@ class Formulas:
             QueryError: If a text is no formula of these sums.
         """
         labels = self.query.labels(self.schema)
-        names = [name for name, _ in self.query.expressions]
+        names = list(self.query.texts)
         table = sums.reshape(*map(len, labels), len(names), *sums.shape[1:])
         known = dict(zip(names, np.moveaxis(table, len(labels), 0), strict=True))
         scope = _Scope(known, labels, sums.ndim - 1, self.schema)

@@ -17,7 +17,12 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.columns import Binary
 from dpcausal.estimators.outcome_regression import OutcomeRegressions, tables_of_moments
-from dpcausal.estimators.scaled_features import scaled_among, unscaled_among, with_known_variance
+from dpcausal.estimators.scaled_features import (
+    scaled_among,
+    surely_varies,
+    unscaled_among,
+    with_known_variance,
+)
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
 from dpcausal.release import Release
 from dpcausal.schema import Schema
@@ -40,10 +45,6 @@ term, found in simulations with 2 to 13 features, damps the rest."""
 _NO_DIRECTION = 1e-6
 """Arms whose mean features are no further apart, in standard deviations, differ in no direction."""
 
-_SURE_SDS = 1.64
-"""A number without a scale may fill any small part of its bounds. Its variance counts as so many standard deviations of
-the noise smaller than it seems: of the noise in a variance that is nearly 0, one in twenty is larger."""
-
 _STEPS = 10
 """The errors of the equations depend on the coefficients: so many steps are more than enough to agree on both."""
 
@@ -60,7 +61,7 @@ class NoiseAwareRegressions:
         coefficients: One line for each arm, the constant first.
         covariance: Their posterior covariance, the control arm's first.
         effect_variance: The posterior variance of the average effect, noise in the features' means included.
-        resolution: Each feature's variance in standard deviations of the noise in it.
+        resolution: Each feature's variance as far as it is sure, in standard deviations of the noise in it.
         solution: How the coefficients came about.
     """
 
@@ -142,8 +143,8 @@ class _Equations:
         sum_noise: The variance of the noise in P and D before the shift.
         right_noise: That in the right-hand sides.
         variance: The outcome's variance within arms.
-        spreads: The features' variances, at least what noise could hide.
-        resolution: The features' variances in standard deviations of the noise in them.
+        spreads: The features' variances as far as they are sure, at least what noise could hide.
+        resolution: The features' variances as far as they are sure, in standard deviations of the noise in them.
     """
 
     n: float
@@ -366,13 +367,12 @@ def _equations(release: Release, source: Source) -> _Equations:
     scaled = scaled_among(query.covariates, source.schema)
     found, noise_of = with_known_variance(np.diag(sums[0])[1:] / n, np.diag(sum_noise[0])[1:] / n**2, scaled)
     sums[0][places, places], sum_noise[0][places, places] = n * found, n**2 * noise_of
-    # A variance is a mean square less the square of a mean, which has noise of its own, and divides by a noisy count.
     centres = shift[1:, 0] ** 2
     of_means = 4 * centres * (sum_noise[0][0, 1:] + centres * sum_noise[0][0, 0]) / n**2
     hidden = np.sqrt(noise_of + of_means)
-    surely = found - np.where(unscaled_among(query.covariates, source.schema), _SURE_SDS, 0.0) * hidden
-    resolution = surely / hidden
+    surely = surely_varies(found, hidden, unscaled_among(query.covariates, source.schema))
     spreads = np.maximum(surely, hidden)
+    resolution = surely / hidden
     ratio = sums[1][0, 0] / n
     inner = (slice(1, None), slice(1, None))
     expected = (SPREADS_DIFFER * n) ** 2 * np.outer(spreads, spreads)

@@ -20,6 +20,10 @@ SCALED_VARIANCE = 1 / REACH**2
 SCALED_VARIANCE_SD = 0.3 * SCALED_VARIANCE
 """How far it is off: laws are of other shapes than the fitted one, and fitted in noise."""
 
+SURE_SDS = 1.64
+"""A number between declared bounds may fill any small part of them. Its variance is sure up to so many standard
+deviations of the noise in it: of the noise in a variance near 0, one in twenty is larger."""
+
 _MOST_SHARE = 0.9
 """The largest share of a covariate's confounding that its score may leave in."""
 
@@ -70,19 +74,38 @@ def with_known_variance(found: Array, noise: Array, scaled: Sequence[bool]) -> t
     return (precision * SCALED_VARIANCE + found / np.maximum(noise, 1e-18)) / total, 1 / total
 
 
-def left_by_scores(scaled: ScaledCovariates, features: Sequence[str], adjusted: Array) -> float:
-    """Return a bound of the confounding that adjusting for scores leaves in.
+def surely_varies(found: Array, noise_sd: Array, unscaled: Sequence[bool]) -> Array:
+    """Return variances of features as far as they are sure: of numbers without a scale, less than was found."""
+    least: Array = found - np.where(unscaled, SURE_SDS, 0.0) * noise_sd
+    return least
+
+
+def left_by_scores(
+    scaled: ScaledCovariates, features: Sequence[str], adjusted: Array, resolution: Array | None = None
+) -> float:
+    """Return a bound of the confounding that adjusting for features leaves in.
 
     Where treatment and outcome are linear in a shape whose squared correlation with the score is 1 - share, adjusting
     for the score takes off that part of the confounding by the covariate, and leaves the share in. Among units without
-    a value all of it stays.
+    a value all of it stays. Of a number without a scale, the share of its variance that may be noise is left in.
 
     Args:
         scaled: The covariates by their scores.
         features: The names of features.
         adjusted: What each of them takes off the difference between arms.
+        resolution: What is sure of each feature's variance, in standard deviations of the noise in it; none where
+            intervals allow for noise in another way.
     """
     scales, lacking = scaled.scales, scaled.lacking
     shares = [scales[name].shape_share + lacking.get(name, 0.0) if name in scales else 0.0 for name in features]
+    if resolution is not None:
+        unscaled = {
+            column.name for column in scaled.source.schema.covariates if isinstance(column, Real) and not column.scale
+        }
+        unsure = SURE_SDS / (SURE_SDS + np.maximum(resolution, 0.0))
+        shares = [
+            share + (float(off) if name in unscaled else 0.0)
+            for share, name, off in zip(shares, features, unsure, strict=True)
+        ]
     shares = [min(share, _MOST_SHARE) for share in shares]
     return float(sum(abs(off) * share / (1 - share) for off, share in zip(adjusted, shares, strict=True)))

@@ -1,21 +1,26 @@
 """Both arms' weighted means, from released sums of weights."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from dpcausal.arrays import Array
+from dpcausal.derivatives import Numbers, within
 from dpcausal.estimators.interval_policy import arm_below_noise, hidden_covariates
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in
 from dpcausal.estimators.score_noise import PrivateScore
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import WeightedArms
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, units_compared
 
 _MIN_ARM_SHARE = 0.1
 """The least share of the sum of weights that an arm counts as; with weights that balance the arms it is a half."""
+
+
+def _of_arms(kind: str, value: ValueOf) -> tuple[Numbers, Numbers]:
+    """Return a sum of each arm, from that of both and their difference."""
+    both, apart = value(f"{kind}_sum"), value(f"{kind}_difference")
+    return (both - apart) / 2, (both + apart) / 2
 
 
 class WeightedMeans:
@@ -36,10 +41,7 @@ class WeightedMeans:
         low, high = source.schema.outcome_bounds
         half, centre = (high - low) / 2, query.centre_of(source.schema)
         reach = half * query.reach
-        released = [
-            (sums["weight_sum"] - sums["weight_difference"]) / 2,
-            (sums["weight_sum"] + sums["weight_difference"]) / 2,
-        ]
+        released = _of_arms("weight", release.value)
         weight_noise_sd = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
         self.refusal = arm_below_noise(min(released), weight_noise_sd, "weight")
         if score is not None and not self.refusal:
@@ -48,29 +50,23 @@ class WeightedMeans:
         units = units_compared(source, release)
         # The sum of all weights has public bounds, and each arm's a floor, so that no division explodes.
         weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)
-        weights = [max(each, weight_sum * _MIN_ARM_SHARE) for each in released]
-        totals = (
-            (sums["weighted_sum"] - sums["weighted_difference"]) / 2,
-            (sums["weighted_sum"] + sums["weighted_difference"]) / 2,
-        )
-        means = [total / weight for total, weight in zip(totals, weights, strict=True)]
-        control, treated = (1 / weight for weight in weights)
-        slopes = {
-            "weighted_difference": (treated + control) / 2,
-            "weighted_sum": (treated - control) / 2,
-            "weight_difference": (means[1] * treated + means[0] * control) / 2,
-            "weight_sum": (means[1] * treated - means[0] * control) / 2,
-        }
-        self.noise = tuple(release.noise_term(name, abs(slope)) for name, slope in slopes.items())
-        self.noise_covariance = _noise_covariance(release, means, weights)
+        least = weight_sum * _MIN_ARM_SHARE
+
+        def formula(value: ValueOf) -> list[Numbers]:
+            arms = zip(_of_arms("weighted", value), _of_arms("weight", value), strict=True)
+            return [total / within(weight, least, math.inf) for total, weight in arms]
+
+        noisy = release.estimates(("control", "treated"), formula)
+        means, weights = noisy.values, [max(each, least) for each in released]
+        self.noise, self.noise_covariance = noisy.noise_along((-1.0, 1.0)), noisy.covariance
         self.shares = (1.0, 1.0) if score is None else (1 - score.spread.centre, 1 + score.spread.centre)
         square = reach**2 - sums["deficit"] / weight_sum
         # The variance has a floor, so that luck cannot make an interval too narrow. Where it matters noise in the sums
         # exceeds the sampling error by far, so a quarter of what noise hides will do.
         hidden = math.sqrt(release.variance("deficit")) / weight_sum
         floor = hidden / 4
-        within = square - (means[0] ** 2 + means[1] ** 2) / 2
-        self.outcome_sd = math.sqrt(min(max(within, floor), half**2))
+        spread = square - (means[0] ** 2 + means[1] ** 2) / 2
+        self.outcome_sd = math.sqrt(min(max(spread, floor), half**2))
         weight_square_sum = min(max(sums["weight_square_sum"], weight_sum**2 / units), query.largest * weight_sum)
         self.difference = means[1] - means[0]
         explained = 0.0 if score is None else balanced * self._account(score, query, half)
@@ -85,7 +81,7 @@ class WeightedMeans:
                 Measured(centre + mean - sign * self.left_in / 2, math.hypot(total, mean * weight_noise_sd) / weight)
                 for sign, mean, weight in zip((-1, 1), means, weights, strict=True)
             ),
-            variance=Measured(within, hidden),
+            variance=Measured(spread, hidden),
             compared=compared_in(release),
         )
 
@@ -116,15 +112,3 @@ class WeightedMeans:
         )
         self.adjustments, self.ridge_left = score.adjustments(slopes) * half, score.ridge_left(slopes) * half
         return score.explained(slopes) * half**2
-
-
-def _noise_covariance(release: Release, means: Sequence[float], weights: Sequence[float]) -> Array:
-    """Return the covariance of the noise in the arms' means, from that in the sums of weights and of outcomes."""
-    covariance = np.zeros((2, 2))
-    for name, signs in (("sum", (1, 1)), ("difference", (-1, 1))):
-        for kind, slope in (("weighted", (1.0, 1.0)), ("weight", (-means[0], -means[1]))):
-            along = np.array(
-                [sign * each / weight / 2 for sign, each, weight in zip(signs, slope, weights, strict=True)]
-            )
-            covariance += release.variance(f"{kind}_{name}") * np.outer(along, along)
-    return covariance

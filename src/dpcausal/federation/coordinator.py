@@ -1,8 +1,10 @@
 """The coordinator: many sites as one source, or their effects pooled into one."""
 
-from collections.abc import Callable, Iterable, Mapping
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Self
 
 from dpcausal.calibration import calibrate
 from dpcausal.effect import Effect
@@ -25,6 +27,7 @@ from dpcausal.pooling import pool
 from dpcausal.prepared import StudyResult
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Receipt, Release, receipts_in
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.site_share import SiteShare
 from dpcausal.study import Study
@@ -67,6 +70,7 @@ class Coordinator:
     ) -> None:
         self._text = _text_of(study)
         self.study = Study.from_toml(self._text)
+        self._schema = self.study.schema
         _check(self.study, roster, key)
         if not (is_number(timeout) and timeout >= 0 and attempts >= 1 and 1 <= min_sites <= len(roster.keys)):
             raise StudyError(
@@ -179,7 +183,23 @@ class Coordinator:
     @property
     def schema(self) -> Schema:
         """What is public about the sites' tables."""
-        return self.study.schema
+        return self._schema
+
+    @property
+    def is_scalable(self) -> bool:
+        """Whether covariates can be given scales that are found: each site would find others."""
+        return False
+
+    @property
+    def has_declared_scales(self) -> bool:
+        """Whether covariates can be given the scales that typical values declare."""
+        return self.study.secure_settings is None
+
+    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
+        """Return the same coordinator with covariates by their scores, as sites see them that found the same scales."""
+        other = copy.copy(self)
+        other._schema = self._schema.scaled(scales, indicators)  # noqa: SLF001 (its own copy)
+        return other
 
     @property
     def n(self) -> int:

@@ -71,14 +71,14 @@ class CustomSums(SummingQuery):
         for part in ("expressions", "weights"):
             object.__setattr__(self, part, _pairs(part, getattr(self, part)))
         object.__setattr__(self, "cells", cuts_of(self.cells) if self.cells else ())
-        names = tuple(name for name, _ in self._pairs)
+        names = tuple(self.texts)
         if not 1 <= len(names) <= MOST_NUMBERS or not all(map(_NAME.fullmatch, names)):
             raise QueryError(
                 expected=f"1 to {MOST_NUMBERS} sums, each with a name of up to 40 letters, digits and _",
                 got=f"{len(names)}: {', '.join(names)}"[:200],
                 hint="write for instance expressions={'n': '1', 'total': 'centred(score)'}.",
             )
-        for name, weight in self.weights:
+        for name, weight in dict(self.weights).items():
             if name not in names or not is_number(weight) or not 1 / _LARGEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
                 raise QueryError(
                     expected=f"weights from {1 / _LARGEST_WEIGHT} to {_LARGEST_WEIGHT} of the sums {', '.join(names)}"[
@@ -90,12 +90,13 @@ class CustomSums(SummingQuery):
         _ = self._parsed
 
     @property
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        return self.expressions  # type: ignore[return-value]
+    def texts(self) -> dict[str, str]:
+        """The expressions, by the names of the sums."""
+        return dict(self.expressions)
 
     @cached_property
     def _parsed(self) -> dict[str, Expression]:
-        return {name: parse(text) for name, text in self._pairs}
+        return {name: parse(text) for name, text in self.texts.items()}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -161,8 +162,12 @@ class CustomSums(SummingQuery):
         for column in numbers[:1]:
             x, middle = quoted(column.name), column.low + (column.high - column.low) / 2
             products = {"x": f"centred({x})", "xx": f"deficit({x})", "xy": f"centred({x}) * centred({outcome})"}
-            above = f"where({x} >= {middle!r}, clip(2 * centred({outcome}) - 0.5 * centred({outcome}), 0, 1e80))"
+            above, clipped = (
+                f"where({x} >= {middle!r}, 1 - 2 * centred({arm}))",
+                f"clip(2 * centred({outcome}), 0, 1e80)",
+            )
             made += [cls({**total, **products}), cls({**total, "above": above}, [schema.treatment.name])]
+            made += [cls({"clipped": clipped}, [schema.treatment.name])]
         return tuple(made)
 
 

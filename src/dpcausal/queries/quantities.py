@@ -307,7 +307,7 @@ def _equal(column: TableColumn, value: Expression, schema: Schema) -> Between:
     )
     plain = [each if isinstance(each, str) else exact(float(plain_value(each))) for each in listed]
     wanted = value.text if isinstance(value, Text) else _value(value, schema)
-    if wanted not in plain:
+    if isinstance(wanted, Quantity) or wanted not in plain:
         raise QueryError(
             expected=f"a value of {column.name!r} out of {', '.join(map(repr, listed)) or 'none: it is a number'}"[
                 :300

@@ -37,12 +37,13 @@ Result = Effect | EffectCurve
 Asked = list[tuple[str, Guarantee, str]]
 
 
-def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> None:
+def check_estimator(estimator: AnyEstimator, schema: Schema | None = None, *, is_effect: bool = True) -> None:
     """Raise an AssertionError that names the broken rule, unless an estimator behaves as all must.
 
     Args:
         estimator: The estimator, made for the columns of the schema.
         schema: The schema of the tables to check it on, without a `Unit`; `standard_schema()` by default.
+        is_effect: Whether it estimates an average effect of the treatment, which is then looked for.
 
     Example:
         >>> from dpcausal import DifferenceInMeans
@@ -60,6 +61,8 @@ def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> No
                 asked = _check_release(estimator, vault, *price, f"on {name}")
             _must(asked == rehearsed[price], f"on {name}, the queries are those of the rehearsal, at the same prices")
     _check_budget(estimator, schema)
+    if not is_effect:
+        return
     _check_estimate(estimator, schema)
     if schema.treatment.undeclared is None:
         _check_estimate(estimator, _with_another_arm(schema), outside=_OUTSIDE)

@@ -14,7 +14,7 @@ from dpcausal.sums import numbers
 from dpcausal.sums.adding import Addends, addends
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate
-from dpcausal.sums.numbers import ONE, Number
+from dpcausal.sums.numbers import GRID, ONE, Number
 from dpcausal.sums.printing import floating_sql, is_printable, sql
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import BATCH_ROWS, Batch, Engine, Ticks, adds_products
@@ -46,7 +46,7 @@ def add_up(engine: Engine, sums: Sums) -> dict[str, int]:
         columns = tuple(dict.fromkeys(("treatment", *numbers.columns(*wanted.factors, *wanted.numbers))))
         return wanted.totals(engine.fold(columns, kernel))
     # Where units are grouped by numbers in ticks, these must be whole ones.
-    floating = not any(isinstance(each, numbers.Ticks) for factor in wanted.factors for each in numbers.nodes(factor))
+    floating = any(map(_has_ticks, wanted.numbers)) and not any(map(_has_ticks, wanted.factors))
     cells = dict(zip(map(sql, wanted.factors), wanted.shape, strict=True))
     texts = [_text(number, floating=floating) for number in wanted.numbers]
     return wanted.totals(engine.aggregate(cells, texts, whole=sums.everyone))
@@ -67,7 +67,13 @@ def _kernel(wanted: Addends, engine: Engine) -> Callable[[Batch], Int64s] | None
 def _text(number: Number, *, floating: bool) -> str:
     """Return a number as SQL, with its form in floating point where it has one."""
     twin = floating_sql(number) if floating else None
+    if floating and number.size <= GRID and not _has_ticks(number):  # codes are whole in any case
+        twin = sql(number)
     return sql(number) if twin is None else Ticks(sql(number), twin)
+
+
+def _has_ticks(number: Number) -> bool:
+    return any(isinstance(each, numbers.Ticks) for each in numbers.nodes(number))
 
 
 def _added(wanted: Addends, batch: Batch) -> Int64s:

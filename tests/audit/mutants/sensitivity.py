@@ -27,6 +27,7 @@ from dpcausal.queries import (
     CovariateMoments,
     CovariateSums,
     CovariateTotals,
+    CustomSums,
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
@@ -524,3 +525,11 @@ def unpaid_loss(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Schema, "bounded_as", lambda _, protects: protects)
     patch.setattr(summing, "domain_of", staying)
+
+
+@mutant("described numbers from the low end of their range", sensitivity_of(CustomSums))
+def from_the_low_end(patch: pytest.MonkeyPatch) -> None:
+    def shifted(sums: Sums) -> Sums:
+        return replace(sums, numbers={name: number - number.low for name, number in sums.numbers.items()})
+
+    add_up_others(patch, CustomSums, shifted)

@@ -151,7 +151,9 @@ class ArmContrasts(BaseEstimator):
         )
         receipts = (*scaled.receipts, *effect.receipts)
         effect = replace(effect, receipts=receipts, guarantee=spent(allowed, receipts))
-        return effect.with_bias(left_by_scores(scaled, query.features(schema), fit.adjustments(first, last)))
+        return effect.with_bias(
+            left_by_scores(scaled, query.features(schema), fit.adjustments(first, last), fit.resolution)
+        )
 
 
 def standardised(cells: CellMeans, treatment: Treatment) -> JointEstimate:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary
+from dpcausal.derivatives import Numbers, within
 from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
@@ -44,7 +45,7 @@ from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query,
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
-from dpcausal.release import Release
+from dpcausal.release import Release, ValueOf
 from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
@@ -285,7 +286,8 @@ class DoublyRobust(BaseEstimator):
             if self.estimand == "ATE"
             else None,
         )
-        effect = effect.with_bias(mean.cut_off + left_by_scores(scaled, names, regressions.adjustments(fit)))
+        by_scores = left_by_scores(scaled, names, regressions.adjustments(fit), regressions.resolution)
+        effect = effect.with_bias(mean.cut_off + by_scores)
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
 
@@ -297,12 +299,13 @@ class _Mean:
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names
         known = query.estimand == "ATE" and not counted  # every unit is a target
-        seen = max(value["target_sum"], 2 * math.sqrt(sums.variance("target_sum")), 1.0)
-        target_sum = float(fit.n[0]) if known else seen
-        self.estimate = value["score"] / target_sum
-        self.noise = [sums.noise_term("score", 1 / target_sum)]
-        if not known:
-            self.noise.append(sums.noise_term("target_sum", abs(self.estimate) / target_sum))
+        least = max(2 * math.sqrt(sums.variance("target_sum")), 1.0)
+
+        def targets(value: ValueOf) -> Numbers:
+            return float(fit.n[0]) if known else within(value("target_sum"), least, math.inf)
+
+        mean = sums.estimates(["mean score"], lambda value: [value("score") / targets(value)])
+        self.estimate, self.noise, target_sum = mean.values[0], mean.noise_along((1.0,)), targets(sums.value)
         low, high = source.schema.outcome_bounds
         largest = (query.limit * (high - low) / 2) ** 2
         most = float(fit.n[0]) * largest

@@ -158,7 +158,8 @@ class RegressionAdjustment(BaseEstimator):
                 noise_covariance=posterior.mean_covariance,
             ),
         )
-        allowance = left_by_scores(scaled, design_names(self.covariates, source.schema), adjusted)
+        features = design_names(self.covariates, source.schema)
+        allowance = left_by_scores(scaled, features, adjusted, posterior.resolution)
         return warned(effect.with_bias(allowance), source.schema, signs)
 
     def _includes_missing(self, source: Source) -> bool:

@@ -107,7 +107,7 @@ class BlockEnsemble(BaseEstimator):
             assumptions=(
                 no_confounders_but(self.covariates),
                 NO_INTERFERENCE,
-                f"for the intervals: the learner is unbiased over blocks from scores, within {self.limit:g} half ranges",
+                f"for the intervals: the learner of scores is unbiased over blocks, within {self.limit:g} half ranges",
                 "for the intervals: the learner fails on no block; a block on which it fails counts as 0",
                 *source.schema.data_handling,
             ),

@@ -43,7 +43,8 @@ class NuisanceModels:
         receipts: The receipts of the queries behind scales and models.
         noise_sd: The standard deviation of the noise in the score's predictor.
         residual_confounding: The standard deviation of the residual confounding caused by noise in both models.
-        shape_bias: A bound of the confounding that is left in where models are linear in other shapes of covariates.
+        shape_bias: A bound of the confounding that is left in where models are linear in other shapes of covariates,
+            or numbers without a scale vary less than they seem to.
         hidden: Numbers of which noise hides how they vary: nothing bounds the confounding that they leave in.
     """
 
@@ -148,7 +149,7 @@ def fit_nuisance_models(
         propensity=error.released,
         noise_sd=error.predictor_sd,
         residual_confounding=error.left_in(regressions, estimand, learner.clip),
-        shape_bias=left_by_scores(scaled, features, regressions.adjustments(fit)),
+        shape_bias=left_by_scores(scaled, features, regressions.adjustments(fit), regressions.resolution),
         hidden=tuple(name for name in hidden_names(list(regressions.resolution), features) if name in numbers),
     )
 
