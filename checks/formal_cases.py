@@ -179,7 +179,7 @@ CASES: dict[str, list[Case]] = {
     "block_effects": [Case(BlockEffects("linear", _AGE, [[18.0], [54.0]], 128, 0.1), [2])],
     # Milder scores, overlap weights and outcomes from a centre have bounds below those for any weights.
     "weighted_arms": [
-        Case(WeightedArms(_AGE, extreme, estimand, 0.1))
+        Case(WeightedArms(_AGE, extreme, estimand, 0.1), only=[(protects, "l1") for protects in PROTECTS])
         for estimand in ("ATE", "ATT", "ATC")
         for extreme in (_EXTREME, _OTHER)
     ],
