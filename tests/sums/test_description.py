@@ -11,7 +11,7 @@ from dpcausal.queries import ArmMoments
 from dpcausal.sums.adding import addends
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import totals
-from dpcausal.sums.numbers import GRID, ONE, Code, Constant, Ticks, equals, indicator, sign
+from dpcausal.sums.numbers import GRID, ONE, Between, Bin, Clip, Code, Constant, Ticks, Where, equals, indicator, sign
 from dpcausal.sums.printing import sql
 from dpcausal.sums.serialization import from_json, to_json
 from dpcausal.vault import adding
@@ -20,6 +20,7 @@ from tests.sums.agreement import disagreements, uneven
 from tests.vault.sql_texts import THREE_ARMS
 
 ARM, OUTCOME = Code("treatment", 2), Ticks("outcome")
+BINS = Bin(OUTCOME, (0,))
 UNITS = {"treatment": np.array([0, 1, 1, 1]), "outcome": np.array([5, -7, GRID, 0]), "arm": np.array([0, 1, 2, 2])}
 
 
@@ -35,6 +36,7 @@ UNITS = {"treatment": np.array([0, 1, 1, 1]), "outcome": np.array([5, -7, GRID, 
         lambda: Sums({}, {"square": OUTCOME * OUTCOME * 4}),
         lambda: Sums({}, {"size": ONE}, weights={"total": Fraction(1)}),
         lambda: Sums({}, {"size": ONE}, weights={"size": Fraction(0)}),
+        lambda: Sums({}, {"size": ONE}, weights={"size": 0.1}),  # type: ignore[dict-item]
         lambda: from_json({}),
         lambda: from_json(to_json(Sums({}, {"size": ONE})) | {"more": 1}),
         lambda: from_json(to_json(Sums({}, {"size": ONE})) | {"weights": {"size": "1e999999999"}}),
@@ -75,5 +77,20 @@ def test_what_is_the_same_in_a_cell_is_multiplied_in_after_adding_up() -> None:
 def test_sql_that_is_not_what_the_description_says_is_seen(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_table(uneven(), THREE_ARMS)
     assert disagreements(engine, THREE_ARMS, [ArmMoments()]) == []
-    monkeypatch.setattr(adding, "_text", lambda number, **_: sql(wrong if number == OUTCOME else number))
+    monkeypatch.setattr(adding, "sql_text", lambda number: sql(wrong if number == OUTCOME else number))
     assert len(disagreements(engine, THREE_ARMS, [ArmMoments()])) >= 2
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        Sums({}, {"far": Where(Between(8192 * (OUTCOME * OUTCOME), 2**53 + 1, 2**60), OUTCOME)}),
+        Sums({BINS: 2, Clip(BINS, 0, 9): 2, Clip(Clip(BINS, 0, 9), 0, 5): 2}, {"size": ONE}),
+        Sums({Clip(OUTCOME, 5, 5): 6}, {"size": ONE}),
+    ],
+    ids=["a condition beyond what floating point holds", "cells of one text", "a factor of one value"],
+)
+def test_odd_descriptions_are_added_up_as_they_say(sums: Sums) -> None:
+    engine = open_table(uneven(), THREE_ARMS)
+    units = engine.collect(("treatment", "outcome"), 10**6)
+    assert adding.add_up(engine, sums) == totals(sums, units)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from dpcausal.sums.cases import Domain, model_of
 from dpcausal.sums.certificates import Certificate, Norm, bound_from, check
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import GRID, Code, Number, Shift, Ticks, columns, deficit, level, sign
+from dpcausal.sums.pairs import Kind
 from dpcausal.sums.sensitivity import computed_bound, sensitivity_bound, together
 from tests.sums.engine_mutants import MUTANTS, TOTAL, told
 from tests.sums.neighbours import Case, exceeds
@@ -143,6 +145,17 @@ def test_a_certificate_is_checked() -> None:
     assert check(found, case.description, case.domain)
     smaller = Certificate(found.norm, found.bound * Fraction(999, 1000), found.cuts)
     assert not check(smaller, case.description, case.domain)
+
+
+def test_certificates_of_third_powers_and_of_parts_of_ticks_prove_nothing() -> None:
+    """At whole numbers a third power is what it is, but neither unit of the furthest pair need be at an end."""
+    domain, small = Domain(CODES, frozenset({"outcome"}), leaves=False), Shift(Ticks("outcome"), 19)
+    curve = Sums({}, {"curve": small * small * small - 4 * small}, {}, {"curve": Fraction(1)})
+    cuts = {Kind("same"): {(1, 0): (-1, 0, 1)}}
+    assert not check(Certificate("l1", Fraction(3), cuts), curve, domain)
+    assert check(Certificate("l1", Fraction(6), cuts), curve, domain)
+    halves: Any = {Kind("same"): {(1, 0): (-0.5, 0.5)}}
+    assert not check(Certificate("l1", Fraction(6), halves), curve, domain)
 
 
 def test_what_cannot_be_bounded_is_refused() -> None:

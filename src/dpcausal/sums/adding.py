@@ -65,7 +65,8 @@ class Addends:
         size = len(next(iter(known.values())))
         place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
         for factor, count in self.sums.cells.items():
-            (codes,) = evaluate([factor], {}, known)
+            # A factor of one value is no group.
+            codes = np.full(size, factor.low) if factor.low == factor.high else evaluate([factor], {}, known)[0]
             place, inside = place * count + codes, inside & (codes < count)
         return place, inside
 

@@ -53,6 +53,9 @@ class Certificate:
 
 def check(certificate: Certificate, description: Sums, domain: Domain) -> bool:
     """Return whether the bound of a certificate follows from its cuts, in exact integers."""
+    cuts = (each for by_kind in certificate.cuts.values() for places in by_kind.values() for each in places)
+    if not all(type(each) is int for each in cuts):
+        return False
     return bound_from(model_of(description, domain), certificate.norm, certificate.cuts) <= certificate.bound
 
 

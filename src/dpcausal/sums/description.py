@@ -74,9 +74,11 @@ class Sums:
                 got=f"a number of up to {largest.bit_length()} bits",
                 hint="round it: Shift(number, bits).",
             )
-        if self.weights and (self.weights.keys() != sums.keys() or min(self.weights.values()) <= 0):
+        weights = self.weights.values()
+        exact = all(isinstance(each, Fraction) and each > 0 for each in weights)
+        if self.weights and (self.weights.keys() != sums.keys() or not exact):
             raise QueryError(
-                expected="a positive weight for each sum",
+                expected="a positive weight for each sum, as a fraction",
                 got=", ".join(f"{name}: {weight}" for name, weight in self.weights.items())[:200],
                 hint="weigh every sum, by its name, or none.",
             )

@@ -223,13 +223,16 @@ class Pairs:
         return list(itertools.pairwise([low, *inner, high])) or [range_]
 
     def _factors(self, variable: int) -> bool:
-        """Return whether squares of a variable count alike before and after.
+        """Return whether squares of a variable count alike before and after, and no higher power is there.
 
         Then they change by (u' - u)(u' + u), times what is the same before and after.
         """
         for form, sides in self.forms:
             for each, _ in form.terms:
-                if dict(each).get(variable, 0) > 1:
+                power = dict(each).get(variable, 0)
+                if power > 2:
+                    return False
+                if power == 2:
                     others = [other for other, _ in each if other != variable]
                     if sides != (OLD, NEW) or any(self.model.slots[self.model.slot_of[o]].changes for o in others):
                         return False

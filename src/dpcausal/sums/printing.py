@@ -175,12 +175,17 @@ def _clipped(number: Clip) -> _Text:
 
 def _condition(condition: Between) -> str:
     """Return a condition; its ends are no farther out than what they are compared with needs."""
+    least, most = _ends(condition)
+    text = _whole(condition.number).text
+    return f"{text} = {least}" if least == most else f"{text} BETWEEN {least} AND {most}"
+
+
+def _ends(condition: Between) -> tuple[int, int]:
+    """Return the ends of a condition, no farther out than its number can be; 1 and 0 where it never holds."""
     given = condition.number
     if condition.most < given.low or condition.least > given.high:
-        return f"{_whole(given).text} BETWEEN 1 AND 0"
-    least, most = max(condition.least, given.low), min(condition.most, given.high)
-    text = _whole(given).text
-    return f"{text} = {least}" if least == most else f"{text} BETWEEN {least} AND {most}"
+        return 1, 0
+    return max(condition.least, given.low), min(condition.most, given.high)
 
 
 def _looked_up(number: Lookup) -> _Text:
@@ -249,7 +254,8 @@ def _floating_condition(condition: Between) -> str:
     given = condition.number
     if not _has_ticks(given):
         return _condition(condition)
-    return f"{_floating(given)} BETWEEN {_double(condition.least)} AND {_double(condition.most)}"
+    least, most = _ends(condition)
+    return f"{_floating(given)} BETWEEN {_double(least)} AND {_double(most)}"
 
 
 def _double(value: float) -> str:

@@ -47,7 +47,12 @@ def add_up(engine: Engine, sums: Sums) -> dict[str, int]:
         return wanted.totals(engine.fold(columns, kernel))
     # Where units are grouped by numbers in ticks, these must be whole ones.
     floating = any(map(_has_ticks, wanted.numbers)) and not any(map(_has_ticks, wanted.factors))
-    cells = dict(zip(map(sql, wanted.factors), wanted.shape, strict=True))
+    cells: dict[str, int] = {}
+    for factor, size in zip(wanted.factors, wanted.shape, strict=True):
+        text = sql(factor)
+        while text in cells:  # two numbers may have one text
+            text = f"({text})"
+        cells[text] = size
     texts = [sql_text(number) if floating else sql(number) for number in wanted.numbers]
     return wanted.totals(engine.aggregate(cells, texts, whole=sums.everyone))
 
