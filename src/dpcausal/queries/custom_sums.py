@@ -22,7 +22,7 @@ from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
 from dpcausal.sums.description import Sums
-from dpcausal.sums.expressions import Expression, parse
+from dpcausal.sums.expressions import Expression, is_constant, parse
 from dpcausal.sums.expressions import names as names_in
 from dpcausal.sums.numbers import Number, columns
 from dpcausal.validation import is_number
@@ -166,8 +166,9 @@ class CustomSums(SummingQuery):
                 f"where({x} >= {middle!r}, 1 - 2 * centred({arm}))",
                 f"clip(2 * centred({outcome}), 0, 1e80)",
             )
-            made += [cls({**total, **products}), cls({**total, "above": above}, [schema.treatment.name])]
-            made += [cls({"clipped": clipped}, [schema.treatment.name])]
+            made += [cls({**total, **products}), cls({"clipped": clipped}, [schema.treatment.name])]
+            if is_constant(Fraction(middle)):
+                made.append(cls({**total, "above": above}, [schema.treatment.name]))
         return tuple(made)
 
 

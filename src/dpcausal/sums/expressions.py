@@ -250,9 +250,14 @@ class _Reader:
                 return tuple(labels)
 
 
+def is_constant(value: Fraction) -> bool:
+    """Return whether a number may stand in a text."""
+    return not value or SMALLEST_CONSTANT <= abs(value) <= LARGEST_CONSTANT
+
+
 def _constant(word: str) -> Constant:
     value = Fraction(word)
-    if value and not SMALLEST_CONSTANT <= value <= LARGEST_CONSTANT:
+    if not is_constant(value):
         raise QueryError(expected="constants from 1e-80 to 1e80, and 0", got=word[:40], hint="measure in another unit.")
     return Constant(value)
 
