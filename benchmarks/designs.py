@@ -6,6 +6,7 @@ noise are the vault's own, and noise is drawn from a seed.
 
 import argparse
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from benchmarks.simulation import show
 from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import calibrate
 from dpcausal.effect import Estimator
+from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Rule
 from dpcausal.queries import (
     GRID,
@@ -254,7 +256,10 @@ def simulate(cell: Cell, seed: tuple[int, int]) -> Run:
     )
     source = SeededSource(schema, design.make(generator, cell.n), generator)
     effect = design.estimator.estimate(source, epsilon=cell.epsilon)
-    low, high = replace(effect, no_interval="").interval(0.95)
+    try:
+        low, high = replace(effect, no_interval="").interval(0.95)
+    except RefusedError:  # of a ratio whose denominator may be 0
+        low, high = -math.inf, math.inf
     placebo = True
     if effect.contrasts and effect.contrasts.names[0].startswith("placebo"):
         ((least, most),) = effect.contrasts.intervals(0.95)

@@ -7,7 +7,7 @@ censored before the horizon. The peers, `benchmarks.survival_peers`, are given t
 import argparse
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,12 +17,12 @@ import numpy as np
 from scipy import optimize, stats
 
 import dpcausal as dpc
+from benchmarks.array_engine import ArrayEngine
 from benchmarks.simulation import add_arguments, show, simulated
 from benchmarks.survival_peers import area, corrected_peers, peers, trees
 from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.schema import Protects
-from dpcausal.vault.engines import ExactInts
 from tests.support.noise import seeded
 
 HORIZON, SHAPE, RATE = 5.0, 1.3, 0.17
@@ -91,25 +91,6 @@ def trial(generator: np.random.Generator, cell: Cell) -> dict[str, Array]:
     return {"arm": arm, "years": np.minimum(event, censoring), "died": (event <= censoring).astype(int)}
 
 
-class Counted:
-    """An engine for one query: the counts of a simulated table, by NumPy, since planning SQL takes longer."""
-
-    def __init__(self, columns: dict[str, Array], intervals: int) -> None:
-        edges = [*np.linspace(0, HORIZON, intervals + 1), np.inf]
-        self._counts = np.histogramdd(
-            (columns["arm"], columns["years"], columns["died"]), ([-0.5, 0.5, 1.5], edges, [-0.5, 0.5, 1.5])
-        )[0].astype(int)
-
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:  # noqa: ARG002
-        """Return the number of units in all, by arm, or by arm, interval and event."""
-        if not cells:
-            return np.array([int(self._counts.sum())], dtype=object)
-        if len(cells) == 1:
-            sizes = self._counts.sum(axis=(1, 2)).tolist()
-            return np.array([*sizes, 0][: cells["treatment"]], dtype=object)[:, None]
-        return self._counts.astype(object)[..., None]
-
-
 def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     cell, seed = task
     generator = np.random.default_rng(seed)
@@ -120,7 +101,8 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
         covariates=[dpc.Binary("died", missing=0)],
         protects=cell.protects,
     )
-    source = Unmetered(Counted(columns, cell.intervals), schema)  # type: ignore[arg-type]
+    codes = {"treatment": columns["arm"].astype(np.int64), "covariate_0": columns["died"].astype(np.int64)}
+    source = Unmetered(ArrayEngine(columns["years"], codes, dpc.Real("years", 0, HORIZON)), schema)
     with seeded(int(generator.integers(2**31))):
         effect = dpc.Survival(event="died", grid=cell.intervals).estimate(source, epsilon=cell.epsilon)
     assert effect.contrasts is not None

@@ -38,7 +38,8 @@ def same(query: str, exact: dict[str, int], by_hand: list[list[int]]) -> bool:
     if query.startswith("arm"):
         names = ("size", "total", "deficit")
         sums = {f"{name}_{arm}": value for arm, *values in by_hand for name, value in zip(names, values, strict=False)}
-        return len(by_hand) == 2 and all(exact[name] == value for name, value in sums.items())
+        sums["compared"] = sums.pop("size_0") + sums["size_1"]
+        return len(by_hand) == 2 and all(value == sums[name] for name, value in exact.items())
     arms = {tuple(line[:-3]): (line[-3], line[-2], line[-1]) for line in by_hand}
     cells, nobody = {key[:-1] for key in arms}, (0, 0, 0)
     each = [contrast(arms.get((*cell, 0), nobody), arms.get((*cell, 1), nobody), CAP) for cell in cells]

@@ -38,7 +38,7 @@ def slopes(formula: Callable[[Numbers], Numbers], at: ArrayLike) -> Array:
         moved = place.copy()
         moved.flat[each] += 1j * _STEP
         found[..., each] = np.imag(formula(moved)) / _STEP
-    return found.reshape(*found.shape[:-1], *place.shape)
+    return found.reshape((*found.shape[:-1], *place.shape))
 
 
 def within(numbers: Numbers, low: Numbers, high: Numbers) -> Numbers:

@@ -59,6 +59,7 @@ def test_what_is_required_first_is_in_the_price(study: Path) -> None:
         for name, epsilon in (("overlap", 0.5), ("balance", 0.2))
     )
     weighted = study.read_text().replace("regression_adjustment", "inverse_weighting").replace("interaction = true", "")
+    weighted = weighted.replace("include_missing = false", "")
     study.write_text(weighted + required)
     lines = ["epsilon 1.7, delta 0", "required overlap: epsilon 0.5, delta 0", "required balance: epsilon 0.2, delta 0"]
     assert all(line in run(study, "--n", 5_000).stdout for line in [*lines, "effect: epsilon 1, delta 0"])

@@ -64,7 +64,7 @@ def test_second_moments_add_almost_no_noise(schema: dpc.Schema) -> None:
     source = dpc.Rehearsal(schema, n=1000)
     with_interval = dpc.DifferenceInMeans().estimate(source, epsilon=1.0)
     without = dpc.DifferenceInMeans(with_interval=False).estimate(source, epsilon=1.0)
-    assert with_interval.privacy_sd == pytest.approx(without.privacy_sd, rel=1e-6)
+    assert with_interval.privacy_sd == pytest.approx(without.privacy_sd, rel=1e-3)
     assert without.sampling_sd is None
     with pytest.raises(RefusedError, match="not asked for"):
         without.interval()

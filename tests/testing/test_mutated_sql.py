@@ -49,6 +49,7 @@ def single(match: "re.Match[str]") -> str:
     return f"CAST('{float(np.float32(number)) if abs(number) < 1e38 else number!r}' AS DOUBLE)"
 
 
+FURTHEST = r"1099511627776\.0"
 MUTANTS = {
     "clip taken out": Mutant(
         rf"CASE WHEN (read_\d+) BETWEEN {NUMBER} AND {NUMBER} THEN read_\d+ ELSE CASE WHEN .*? "
@@ -149,10 +150,11 @@ MUTANTS = {
     "shift rounds up": Mutant(r">> (\d+)\)", r">> \1) + 1", "asks for"),
     "shift too short": Mutant(r">> 10\)", ">> 9)", "asks for"),
     "bin edges in the bin below": Mutant(r"(outcome|covariate_\d+) >= (-?\d+) THEN", r"\1 > \2 THEN", "asks for"),
-    "window one tick short": Mutant(r"\) BETWEEN 0 AND (\d+)", r") BETWEEN 1 AND \1", "asks for"),
     "comparison of outcomes inclusive": Mutant(r"outcome < (-?\d+) THEN", r"outcome <= \1 THEN", "asks for"),
     "clip of changes taken out": Mutant(
-        r"LEAST\(GREATEST\((\(.*?\)), (-\d+)\), (\d+)\)", r"GREATEST(\1, \2)", "asks for"
+        rf"LEAST\(GREATEST\((\(.*?\)), CAST\('-{FURTHEST}' AS DOUBLE\)\), CAST\('{FURTHEST}' AS DOUBLE\)\)",
+        r"\1",
+        "asks for",
     ),
     "deficit in floating point rounded up": Mutant(
         r"FLOOR\(\(CAST\('1099511627776.0'", "CEIL((CAST('1099511627776.0'", "asks for"

@@ -1,6 +1,7 @@
 """A vault's answers without its ledger, for experiments that ask one table very often."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,10 @@ class Unmetered(WrappedSource):
 
 
 class _Remembered:
-    """An engine that computes each sum once. A fold is known by its columns and the function that makes its kernel."""
+    """An engine that computes each sum once.
+
+    A fold is known by its columns and its kernel: the function that makes it, or what it is bound to.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._sums = engine, dict[str, ExactInts]()
@@ -58,7 +62,9 @@ class _Remembered:
         return self._once(asked, lambda: self._engine.aggregate(cells, sums, whole=whole))
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
-        asked = repr((list(columns), kernel.__module__, kernel.__qualname__))
+        of = kernel.func if isinstance(kernel, partial) else kernel
+        bound = kernel.args if isinstance(kernel, partial) else getattr(kernel, "__self__", None)
+        asked = repr((list(columns), of.__module__, of.__qualname__, bound))
         return self._once(asked, lambda: self._engine.fold(columns, kernel))
 
     def _once(self, asked: str, compute: Callable[[], ExactInts]) -> ExactInts:

@@ -60,7 +60,7 @@ class Balance:
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = Balance(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.lines[0].before.bar, 3)
-        0.022
+        0.021
     """
 
     covariates: Sequence[str]

@@ -81,7 +81,7 @@ class RegressionAdjustment(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = RegressionAdjustment(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.37, 0.13)
+        (0.37, 0.12)
     """
 
     also_called: ClassVar[str] = (
