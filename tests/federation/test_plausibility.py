@@ -116,10 +116,10 @@ def test_impossible_numbers_are_refused(tmp_path: Path, name: str, value: float,
 
 def test_site_without_variance_is_named_where_noise_shows_it() -> None:
     generator = np.random.default_rng(3)
-    answers = {name: honest("normal", 20_000, 5.0, generator) for name in ("a", "b", "c")}
-    sums = {"size_1": 1e4, "compared": 2e4, "total_0": -2_000.0, "total_1": -1_500.0}
-    flat = sums | {"deficit_0": 1e4 * (0.25 - 0.04), "deficit_1": 1e4 * (0.25 - 0.0225)}
-    found = suspicions(answers | {"flat": answer(flat, 20_000, 5.0, generator)}, SCHEMA)
+    answers = {name: honest("normal", 1_000_000, 5.0, generator) for name in ("a", "b", "c")}
+    sums = {"size_1": 5e5, "compared": 1e6, "total_0": -1e5, "total_1": -75_000.0}
+    flat = sums | {"deficit_0": 5e5 * (0.25 - 0.04), "deficit_1": 5e5 * (0.25 - 0.0225)}
+    found = suspicions(answers | {"flat": answer(flat, 1_000_000, 5.0, generator)}, SCHEMA)
     (named,) = [text for text in found if "too precise" in text]
     assert named.startswith("flat's outcomes have a standard deviation of")
 

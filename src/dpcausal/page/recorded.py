@@ -64,6 +64,7 @@ ESTIMANDS = (
     message("restricted mean survival time to {horizon}"),
 )
 METHODS = (
+    message("a formula of sums"),
     message("difference in means, noisy arm sizes"),
     message("difference in means, public arm sizes"),
     message(
@@ -119,6 +120,7 @@ METHODS = (
     message("robust over {count} of {all} sites; at each: {text}"),
 )
 ASSUMPTIONS = (
+    message("the formula is the estimand's"),
     message("treatment was randomised"),
     message("arms are comparable without adjustment, as in a randomised trial"),
     message("arms are comparable without adjustment, as in a trial"),
@@ -210,6 +212,7 @@ DATA_HANDLING = (
     message("one unit's outcome replaced by any other; n, covariates and arms are public"),
 )
 NOTES = (
+    message("estimate: {formula}"),
     message("{joined} strata with hardly any units in an arm were joined"),
     message(
         "a baseline for comparison: scores are nearly all noise, and arms flipped at random shrink the "
