@@ -26,7 +26,7 @@ from scipy import optimize
 import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.simulation import add_arguments, show, simulated
-from benchmarks.survival import HORIZON, RATE, SHAPE, Counted
+from benchmarks.survival import HORIZON, RATE, SHAPE
 from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from tests.support.noise import seeded
@@ -141,9 +141,7 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
         event = (generator.exponential(size=cell.n) / units.hazard / ratio) ** (1 / SHAPE) / RATE
         censoring = generator.exponential(1 / censoring_rate(), cell.n)
         years, died = np.minimum(event, censoring), (event <= censoring).astype(np.int64)
-        engine: Any = ArrayEngine(years, columns | {"covariate_2": died}, YEARS)
-        if not cell.weights:
-            engine = Counted({"arm": arm.astype(float), "years": years, "died": died.astype(float)}, INTERVALS)
+        engine = ArrayEngine(years, columns | {"covariate_2": died}, YEARS)
         schema, estimator = SURVIVAL, dpc.Survival("died", INTERVALS, **chosen)
     else:
         engine = ArrayEngine(units.outcomes(generator, arm.astype(float)), columns, Y)
