@@ -80,7 +80,7 @@ def test_estimate_on_a_released_score_can_be_repeated(diagnosis: Any) -> None:
         diagnosis.estimate(enough, epsilon=0.5, score=score)
 
 
-@pytest.mark.parametrize("name", ["weighting", "overlap", "groups"])
+@pytest.mark.parametrize("name", ["weighting", "overlap"])
 def test_nothing_is_spent_under_the_zcdp_rule_either(name: str) -> None:
     """There Laplace noise of a part may cost more than the whole with Gaussian noise would."""
     short = vault(epsilon=3.0, delta=1e-6, rule="zcdp")

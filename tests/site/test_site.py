@@ -225,7 +225,7 @@ def test_review_shows_price_and_expected_error(north: Site, folder: Path, study:
 def test_review_shows_what_an_approval_leads_to(north: Site, folder: Path, requester: Key, study: Study) -> None:
     first = str(north.review(north.receive(study.to_toml())))
     assert "left after it     epsilon 2, delta 0" in first
-    assert "arm_moments, with noise: total_0, total_1" in first
+    assert "arm_moments, with noise: total_0, deficit_0" in first
     assert "public: n, as_of" in first
     assert "also waiting" not in first
     assert "differs from" not in first

@@ -5,17 +5,18 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dpcausal.columns import Unit
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.plain_text import is_plain_text
-from dpcausal.queries import CustomSums
-from dpcausal.release import Asked
-from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings
-from dpcausal.treatment import table_column
 from dpcausal.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
+
+if TYPE_CHECKING:
+    from dpcausal.queries import CustomSums
+    from dpcausal.release import Asked
+    from dpcausal.schema import Schema
 
 FILE = "policy.toml"
 KEY = "site.key"
@@ -127,8 +128,10 @@ class CustomSumsAllowed:
                 hint='write for instance columns = ["score", "dose"], coordinates = 20 and epsilon = 1.0.',
             )
 
-    def objections(self, query: CustomSums, epsilon: float, schema: Schema) -> tuple[str, ...]:
+    def objections(self, query: "CustomSums", epsilon: float, schema: "Schema") -> tuple[str, ...]:
         """Return what speaks against a query, in words."""
+        from dpcausal.treatment import table_column  # noqa: PLC0415 (a heavy import)
+
         read = {column.name: table_column(column) for column in schema.columns}
         own = [read.get(name, name) for name in query.columns if name != schema.treatment.name]
         beyond = sorted({name for name in own if name not in self.columns})
@@ -240,8 +243,10 @@ class Policy:
         unwitnessed = () if self.witness else ("secure sums need a witness of the ledger, and the policy names none",)
         return (*listed, *unwitnessed, *self.secure_sums.objections(self.site, terms))
 
-    def custom_objections(self, asked: Sequence[Asked], schema: Schema) -> tuple[str, ...]:
+    def custom_objections(self, asked: "Sequence[Asked]", schema: "Schema") -> tuple[str, ...]:
         """Return what the policy has against sums that a study describes, in words."""
+        from dpcausal.queries import CustomSums  # noqa: PLC0415 (a heavy import)
+
         described = [(query, guarantee.epsilon) for query, guarantee in asked if isinstance(query, CustomSums)]
         if described and self.custom_sums is None:
             return ("sums that a study describes are not allowed: the policy has no table [custom_sums]",)
