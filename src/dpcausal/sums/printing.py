@@ -56,7 +56,7 @@ def floating_sql(number: Number) -> str | None:
 
     None for others. Sums of numbers from -GRID to GRID are exact in floating point for 2^33 units.
     """
-    if number.size > GRID or not _has_ticks(number):
+    if number.size > GRID or not _has_ticks(number) or _reads_treatment(number):
         return None
     if isinstance(number, Ticks):
         return number.column
@@ -238,6 +238,11 @@ def _floating(number: Number) -> str:  # noqa: PLR0911 (one case for each kind)
             then, zero = _floating(number.number), _double(0)
             return f"(CASE WHEN {_floating_condition(number.condition)} THEN {then} ELSE {zero} END)"
     raise AssertionError(f"no text for {type(number).__name__}")
+
+
+def _reads_treatment(number: Number) -> bool:
+    """Return whether a number depends on the arm: its code is larger for units that are left out of the sum."""
+    return any(isinstance(each, Code) and each.column == "treatment" for each in nodes(number))
 
 
 def _has_ticks(number: Number) -> bool:
