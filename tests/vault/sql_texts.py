@@ -8,6 +8,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.errors import TableError
+from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, ChangeMoments, CutoffMoments, Query
 from dpcausal.queries.change_moments import widest_change
@@ -110,7 +111,8 @@ def asked(schema: dpc.Schema, queries: Iterable[Query]) -> list[Asked]:
     """Return all that queries ask an engine to add up, of a schema with an indicator for each of its numbers."""
     recorder = Recorder()
     for query in queries:
-        exact_answer(query, schema, recorder, Guarantee(epsilon=1.0, delta=1e-6, protects=schema.protects))
+        with suppress(QueryError):  # of bounds between which a query finds no room
+            exact_answer(query, schema, recorder, Guarantee(epsilon=1.0, delta=1e-6, protects=schema.protects))
     return recorder.asked
 
 

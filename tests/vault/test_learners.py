@@ -117,7 +117,9 @@ def test_another_version_is_another_question() -> None:
     before = ask(first).weights[0]
     assert abs(before) < 0.15
     second = dpc.Vault(table(0.15), SCHEMA, ledger=first.ledger, learners={"mine": always(0.2, "2")})
-    assert [event.epsilon for event in outstanding_cost(second, ask).values()] == [18.0]  # counts of the covariate are stored
+    assert [event.epsilon for event in outstanding_cost(second, ask).values()] == [
+        18.0
+    ]  # counts of the covariate are stored
     assert ask(second).weights[0] == pytest.approx(0.2, abs=0.15)
     assert ask(second).weights[0] > before + 0.05
     assert second.ledger.spent.epsilon == 38

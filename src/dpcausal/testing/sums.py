@@ -102,12 +102,11 @@ def asked_by_answers(schema: Schema) -> list[Ask]:
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, protects=schema.protects)
     for kind in QUERIES.values():
         for query in kind.examples(schema):
-            if runs_kernel(query, schema, engine):
-                continue
             engine.asked.clear()
-            with suppress(
-                QueryError
-            ):  # of a schema that the query does not allow, which a vault refuses before it reads
+            # A vault refuses a query that the schema does not allow before it reads.
+            with suppress(QueryError):
+                if runs_kernel(query, schema, engine):
+                    continue
                 seen = seen_by(query, schema)
                 ANSWERS[kind](AnswerContext(query, seen, engine, guarantee, sampler=None))  # type: ignore[arg-type]
             asks += [Ask(query, *each) for each in engine.asked]
