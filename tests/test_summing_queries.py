@@ -15,6 +15,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
+    AugmentedScores,
     CellMoments,
     Cells,
     ChangeMoments,
@@ -31,6 +32,9 @@ from dpcausal.queries import (
     ScoreCounts,
     StratumCounts,
     SubgroupMoments,
+    WeightedArms,
+    WeightedCounts,
+    WeightedCovariates,
     question,
     seen_by,
 )
@@ -288,3 +292,19 @@ def test_outcome_of_two_values_is_refused_where_a_number_is_needed(kind: Any) ->
 def test_parameters_that_make_no_query_are_refused(kind: type[Query], parameters: Sequence[Any], words: str) -> None:
     with pytest.raises(QueryError, match=words):
         kind(*parameters)
+
+
+@pytest.mark.parametrize("coefficients", list(itertools.product((-(2.0**20), 0.0, 0.5, 2.0**20), repeat=2)), ids=str)
+def test_any_score_that_noise_may_give_is_answered(coefficients: tuple[float, float], units: dict[str, Any]) -> None:
+    """Noise may put all scores into one bin, or take a covariate out: what was paid for is answered all the same."""
+    engine, model, clip = open_table(pa.table(units), SCHEMA), (["b"], coefficients), 0.05
+    queries: list[Query] = [
+        ScoreCounts(*model, [0.1, 0.5, 0.9]),
+        WeightedCounts(*model, "ATO", clip, [2.5, 5.0]),
+        WeightedArms(*model, "ATT", clip),
+        WeightedCovariates(["b", "k"], *model, "ATE", clip),
+        AugmentedScores(*model, coefficients, coefficients, "ATE", clip, 4.0),
+    ]
+    for query in queries:
+        names = {at.name for at in query.sensitivity(SCHEMA, "record", "l1").coordinates}
+        assert set(exact_answer(query, SCHEMA, engine, ONE).ticks) >= names

@@ -27,10 +27,6 @@ _NARROWEST = 0.02
 """The smallest standard deviation of a covariate between declared bounds, in half ranges, that is not to be taken for
 none. Where `missing` is declared, it is a usual value, and the mean of a narrow covariate may be there."""
 
-_EXPLAINED_SD = 0.5
-"""The share of the outcome's standard deviation that covariates are taken to explain, where attenuation hides it. They
-rarely explain more: half of the standard deviation is a quarter of the variance, as a rehearsal expects it."""
-
 _MIN_VARIANCE, _DAMPING = 1e-6, 1e-12
 """Floors that make divisions finite where a feature does not vary at all."""
 
@@ -66,37 +62,11 @@ class OutcomeRegressions:
     undetected: Array
 
     @property
-    def treated_share(self) -> float:
-        """The share of the compared units that are treated, in the first version."""
-        return float(self.sizes[0, 1] / self.n[0])
-
-    @property
     def feature_variances(self) -> Array:
         """The features' variances in the first version, over both arms, at least what noise could hide."""
         shares = self.sizes[0, :, None] / self.n[0]
         variances: Array = (shares * np.diagonal(self.covariances[0], axis1=1, axis2=2)).sum(axis=0)
         return np.maximum(variances, max(math.sqrt(self._excess), _MIN_VARIANCE))
-
-    @property
-    def attenuation(self) -> float:
-        """The largest share of the adjustment for a feature that the correction for noise in covariances takes."""
-        return float((self._excess / self.feature_variances**2).max())
-
-    @property
-    def attenuation_error(self) -> float:
-        """The error that attenuation may leave in the prediction along one feature."""
-        sd = math.sqrt(float(self.variances[0].mean()) / len(self.feature_variances))
-        return min(self.attenuation, 1.0) * sd * _EXPLAINED_SD
-
-    @property
-    def mean_inverse_variance(self) -> float:
-        """The mean over features of one over their variance."""
-        return float((1 / self.feature_variances).mean())
-
-    @property
-    def score_information(self) -> float:
-        """What one unit adds to the information about a coefficient of the propensity score."""
-        return self.treated_share * (1 - self.treated_share) / self.mean_inverse_variance
 
     @property
     def _excess(self) -> float:

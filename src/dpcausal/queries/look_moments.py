@@ -11,10 +11,11 @@ from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick, root_above
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Lookup, deficit
+from dpcausal.sums.roots import root_above
 from dpcausal.treatment import TableColumn
 
 FINE = 2**10

@@ -14,7 +14,6 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums import numbers
 from dpcausal.sums.description import Sums
-from dpcausal.sums.roots import root_above as root_above  # noqa: PLC0414 (queries import it from here)
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 

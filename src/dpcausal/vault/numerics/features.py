@@ -50,19 +50,6 @@ class Features:
                 lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
         return np.array(lines, dtype=np.int64)
 
-    def tick_expressions(self) -> list[str]:
-        """Return the features as SQL, as `ticks` has them, without the constant."""
-        expressions = []
-        for column, name in zip(self.covariates, self.columns, strict=True):
-            if isinstance(column, Real):
-                expressions.append(name)
-            elif len(column.values) == 2:
-                expressions.append(f"({name} * {2 * GRID} - {GRID})")
-            else:
-                places = range(len(column.values))
-                expressions += [f"(CASE WHEN {name} = {place} THEN {GRID} ELSE 0 END)" for place in places]
-        return expressions
-
     def codes(self, batch: Batch) -> dict[str, Int64s]:
         """Return the covariates of some rows by their names."""
         return {column.name: batch[name] for column, name in zip(self.covariates, self.columns, strict=True)}
@@ -70,17 +57,6 @@ class Features:
     def design(self, batch: Batch) -> list[Int64s]:
         """Return the features of a linear regression: no constant, and listed values as -1 or 1, without the first."""
         return design_lines(self.codes(batch), self.covariates)
-
-    def design_expressions(self) -> list[str]:
-        """Return the features of a linear regression as SQL, as `design` has them."""
-        expressions = []
-        for column, name in zip(self.covariates, self.columns, strict=True):
-            if isinstance(column, Real):
-                expressions.append(name)
-            else:
-                places = range(1, len(column.values))
-                expressions += [f"(CASE WHEN {name} = {place} THEN {GRID} ELSE {-GRID} END)" for place in places]
-        return expressions
 
     def predictor(self, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
         """Return the linear predictor of rows, in exact integers: it does not depend on other rows in the batch."""
