@@ -150,7 +150,6 @@ MUTANTS = {
     "shift rounds up": Mutant(r">> (\d+)\)", r">> \1) + 1", "asks for"),
     "shift too short": Mutant(r">> 10\)", ">> 9)", "asks for"),
     "bin edges in the bin below": Mutant(r"(outcome|covariate_\d+) >= (-?\d+) THEN", r"\1 > \2 THEN", "asks for"),
-    "comparison of outcomes inclusive": Mutant(r"outcome < (-?\d+) THEN", r"outcome <= \1 THEN", "asks for"),
     "clip of changes taken out": Mutant(
         rf"LEAST\(GREATEST\((\(.*?\)), CAST\('-{FURTHEST}' AS DOUBLE\)\), CAST\('{FURTHEST}' AS DOUBLE\)\)",
         r"\1",
