@@ -11,10 +11,11 @@ from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import NONE, Scorecard, ScorecardLine
 from dpcausal.guarantee import Guarantee
 from dpcausal.html_page import html_page, html_text
-from dpcausal.page.language import Language, message
+from dpcausal.page.language import Language
 from dpcausal.page.style import page_header, page_style
 from dpcausal.page.theme import Theme
 from dpcausal.release import Receipt
+from dpcausal.text import message
 
 _STYLE = """
 :root { --none: var(--quiet); }

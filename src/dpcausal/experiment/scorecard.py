@@ -15,10 +15,10 @@ from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.interval import NoiseTerm, beyond, few_terms, inverted_half_width
-from dpcausal.page.language import Language, message
+from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
-from dpcausal.text import format_number, table_rows, text_table
+from dpcausal.text import format_number, message, table_rows, text_table
 
 Verdict = Literal["better", "worse", "no clear difference", "no interval"]
 
