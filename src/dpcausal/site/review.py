@@ -135,6 +135,7 @@ class Review:
         ]
         table += table_rows("secure sums", self._secure_words(study.secure_settings) if study.secure_settings else ())
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
+        table += table_rows("sums", self._described_sums())
         table.append(("privacy", str(study.guarantee(site))))
         table += table_rows("price", study.price(site).lines)
         if self.n is not None and study.secure_settings is None:
@@ -150,6 +151,14 @@ class Review:
         needed = f" (approvals needed: {self.policy.approvals})" if self.status == "undecided" else ""
         table.append(("status", f"{self.status}{needed}"))
         return [(label, text) for label, text in table if text]
+
+    def _described_sums(self) -> tuple[str, ...]:
+        """Return what a unit adds to each sum that the study describes."""
+        from dpcausal.queries import CustomSums  # noqa: PLC0415 (a heavy import)
+
+        asked = (query for query, _ in self.study.site_questions(site=self.policy.site))
+        texts = (each.texts.items() for each in asked if isinstance(each, CustomSums))
+        return tuple(dict.fromkeys(f"{name}: {text}" for each in texts for name, text in each))
 
     def _secure_words(self, settings: SecureSettings) -> tuple[str, ...]:
         """Return what a study with secure sums means for a site."""
