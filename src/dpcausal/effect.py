@@ -68,7 +68,8 @@ class Effect(OtherNames):
         includes_missing: Whether the effect is that in all units, with an outcome or without, not in those with one.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
-        quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
+        quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`. Where it is
+            the estimand, the estimate is that of a number which somebody described, not of a difference between arms.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that intervals and p-values allow for; it is not in the
             standard error. Only `with_bias` and `with_left_in` change it.
@@ -142,6 +143,11 @@ class Effect(OtherNames):
         """The number of units outside the comparison where it is visible beside its noise; otherwise 0."""
         left_out = 0.0 if self.compared is None or self.rehearsed else self.n - self.compared
         return left_out if left_out > _VISIBLE * self.compared_sd else 0.0
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the estimand is a number in the words of whoever wrote its formula, not a difference between arms."""
+        return bool(self.quantity) and self.quantity == self.estimand
 
     @property
     def as_of(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +169,7 @@ def test_a_formula_without_a_value_says_so() -> None:
         ({"cells": ["treat"], "formula": "n['2']"}, "a label out of 0, 1"),
         ({"definitions": {"x": "1"}, "sums": {"x": "1"}}, "a name of its own"),
         ({"sums": {"x": "dose"}}, "write centred"),
+        ({"definitions": {"x\x1b[2J": "n"}}, "control characters"),
         ({"formula": "middle(score, dose)"}, "middle"),
     ],
 )
@@ -176,6 +178,37 @@ def test_a_wrong_formula_is_refused_before_anything_is_spent(changes: dict[str, 
     with pytest.raises(QueryError, match=message):
         replace(SLOPE, **({"definitions": {}} | changes)).estimate(table, epsilon=1.0)  # type: ignore[arg-type]
     assert table.ledger.spent.epsilon == 0
+
+
+def test_a_report_has_the_estimand_the_formula_and_the_sums_in_words() -> None:
+    stated = replace(SLOPE, assumptions=["doses are random"])
+    columns = cells()
+    columns["dose"][:400] = np.nan
+    study = dpc.Study(name="doses", question="?", schema=SCHEMA, estimator=stated, epsilon=2.0)
+    ledger = vault(columns)
+    effect = study.prepare(ledger).run().effect
+    assert effect is not None
+    assert effect.compared == pytest.approx(3_600, abs=8 * effect.compared_sd)
+    report = dpc.Report.of(effect, study, date=date(2026, 1, 31))
+    assert report.verdict.heading == "Above 0"
+    assert report.verdict.text.startswith("Estimated mean difference in score for one more mg of dose: ")
+    page = report.to_html()
+    for text in (
+        "estimate: covariance(dose, score) / variance(dose)",
+        "sum3 adds up centred(dose) * centred(score)",
+        "the bound on what one unit moves was computed from the sums, and certified",
+        "Assumes: doses are random",
+        "only if the assumptions of its design hold",
+        "(two-sided, for 0)",
+    ):
+        assert text in page
+    assert "Mean score is" not in page
+    lines = replace(stated, formula=SLOPE.formula.replace(" / ", "\n  / "))
+    assert lines.estimate(ledger, epsilon=2.0).notes == effect.notes
+    silent = replace(study, estimator=SLOPE)
+    unstated = silent.prepare(ledger).run().effect
+    assert unstated is not None
+    assert dpc.Report.of(unstated, silent, date=date(2026, 1, 31)).verdict.reason == "confounding"
 
 
 def test_it_behaves_as_every_estimator_must() -> None:

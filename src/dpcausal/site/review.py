@@ -158,7 +158,7 @@ class Review:
 
         asked = (query for query, _ in self.study.site_questions(site=self.policy.site))
         texts = (each.texts.items() for each in asked if isinstance(each, CustomSums))
-        return tuple(dict.fromkeys(f"{name}: {text}" for each in texts for name, text in each))
+        return tuple(dict.fromkeys(f"{name}: {' '.join(text.split())}" for each in texts for name, text in each))
 
     def _secure_words(self, settings: SecureSettings) -> tuple[str, ...]:
         """Return what a study with secure sums means for a site."""

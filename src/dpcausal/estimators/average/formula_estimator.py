@@ -13,6 +13,7 @@ from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.formula import Formulas, columns_in, one_number, sums_for
+from dpcausal.estimators.moments import COUNT
 from dpcausal.estimators.narrower import narrower
 from dpcausal.interval import NoiseTerm, standard_noise
 from dpcausal.plain_text import check_plain_text
@@ -112,6 +113,11 @@ class FormulaEstimator(BaseEstimator):
         check_plain_text("texts of an estimator", (self.estimand, *self.assumptions, *self.contrast))
 
     @property
+    def identified_by_design(self) -> bool:
+        """Whether its author says under which assumptions it is causal."""
+        return bool(self.assumptions)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that it uses, apart from the treatment's."""
         own = CustomSums(self.sums, self.cells).columns if self.sums else tuple(cut.name for cut in self.cells)
@@ -134,7 +140,8 @@ class FormulaEstimator(BaseEstimator):
         formulas = self.formulas(source)
         query = formulas.query
         names = query.names(source.schema)
-        _check(formulas, len(names))
+        notes = self._notes(query)
+        _check(formulas, len(names), notes)
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), names[0])
         release = source.release(query, guarantee)
         sums = np.array(release.values)
@@ -151,6 +158,7 @@ class FormulaEstimator(BaseEstimator):
             reason = (
                 reason or f"the formula of the sampling variance {'gives none' if self.variance else 'was left out'}"
             )
+        compared, compared_sd = _counted(release, query, source.n)
         handled = source.schema.requiring(query.required).data_handling
         return Effect(
             estimand=self.estimand,
@@ -164,21 +172,49 @@ class FormulaEstimator(BaseEstimator):
             guarantee=guarantee,
             assumptions=(*self.assumptions, "the formula is the estimand's", *handled),
             receipts=(release.receipt,),
-            notes=(f"estimate: {self.formula}", *source.caveats),
+            quantity=self.estimand,
+            compared=compared,
+            compared_sd=compared_sd,
+            notes=(*notes, *source.caveats),
             no_interval=reason,
             warnings=() if usable else ("noise leaves the formula without a value: the estimate of 0 stands for none",),
         )
+
+    def _notes(self, query: CustomSums) -> tuple[str, ...]:
+        """Return all that a reader needs to compute it again: formulas and sums."""
+        definitions = "; ".join(f"{name} = {text}" for name, text in self.definitions.items())
+        sums = "; ".join(f"{name} adds up {text}" for name, text in query.texts.items())
+        cells = ", ".join(cut.name for cut in self.cells)
+        notes = (
+            f"estimate: {self.formula}",
+            *([f"sampling variance: {self.variance}"] if self.variance else []),
+            *([f"definitions: {definitions}"] if definitions else []),
+            f"sums in cells of {cells}: {sums}" if cells else f"sums: {sums}",
+            "the bound on what one unit moves was computed from the sums, and certified",
+        )
+        return tuple(" ".join(note.split()) for note in notes)
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _check(formulas: Formulas, count: int) -> None:
-    """Raise unless formulas are ones of so many sums, and numbers: before anything is spent."""
+def _check(formulas: Formulas, count: int, notes: Sequence[str]) -> None:
+    """Raise unless formulas are ones of so many sums, numbers, and can be printed: before anything is spent."""
+    check_plain_text("formulas", notes, QueryError)
     for name, value in formulas.values(np.ones(count)).items():
         if name in (_ESTIMATE, _VARIANCE):
             one_number(value, name)
+
+
+def _counted(release: Release, query: CustomSums, n: int) -> tuple[float | None, float]:
+    """Return the number of units in all cells and the noise in it, where the sums have it."""
+    texts = list(query.texts.values())
+    if COUNT not in texts:
+        return None, 0.0
+    counts = release.names[texts.index(COUNT) :: len(texts)]
+    noise = sum(release.variance(name) for name in counts) ** 0.5
+    return min(sum(map(release.value, counts)), float(n)), noise
 
 
 def _noise(release: Release, derivatives: Array) -> tuple[NoiseTerm, ...]:
