@@ -145,11 +145,6 @@ class Effect(OtherNames):
         return left_out if left_out > _VISIBLE * self.compared_sd else 0.0
 
     @property
-    def is_described(self) -> bool:
-        """Whether the estimand is a number in the words of whoever wrote its formula, not a difference between arms."""
-        return bool(self.quantity) and self.quantity == self.estimand
-
-    @property
     def as_of(self) -> str | None:
         """The version of the data, where it has a name; where sites differ, each one's."""
         return as_of(self.receipts)

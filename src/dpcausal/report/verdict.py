@@ -166,11 +166,12 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         )
     else:
         text = say("{found}; no smallest worthwhile effect was given.", found=found)
-    return Verdict(kind, _heading(effect, say, higher=kind == "higher"), text)
+    return Verdict(kind, _heading(effect, scale, higher=kind == "higher"), text)
 
 
-def _heading(effect: Effect, say: Language, *, higher: bool) -> str:
-    if effect.is_described:
+def _heading(effect: Effect, scale: Scale, *, higher: bool) -> str:
+    say = scale.say
+    if scale.described:
         return say("Above 0") if higher else say("Below 0")
     words = {"arm": effect.arms[1]}
     return say("Higher with {arm}", **words) if higher else say("Lower with {arm}", **words)
@@ -187,7 +188,7 @@ def _kind(interval: Interval, smallest: float) -> Kind:
 
 def _finding(effect: Effect, scale: Scale) -> str:
     """Return the estimate in words, as the beginning of a sentence."""
-    if effect.is_described:
+    if scale.described:
         return scale.say("Estimated {estimand}: {size}", estimand=effect.estimand, size=scale.size(effect.estimate))
     words = {
         "subject": scale.outcome(effect),

@@ -124,7 +124,8 @@ class Review:
         table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
         table += [("units enter by", study.schema.entry)] if study.schema.entry else []
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
-        table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
+        nothing = "as its formula does" if study.method == "formula_estimator" else "nothing"
+        table += table_rows("adjusted for", tuple(reasons) or (nothing,))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
         inner = " of ".join(study.methods) if len(study.methods) > 1 else ""
         table += [

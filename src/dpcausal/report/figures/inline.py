@@ -42,7 +42,7 @@ def effect_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
 
 
 def _axis_title(report: ReportInputs) -> str:
-    if report.effect.is_described:
+    if report.scale.described:
         return report.say("estimate")
     control, treated = report.effect.arms
     words = {"treated": treated, "control": control}

@@ -68,7 +68,7 @@ def _interval(report: ReportInputs) -> list[Item]:
     if report.effect.between_sd:
         covered = say("{limits} (for sampling error, differences between sites and privacy noise)", limits=limits)
     hypothesis = say("{p} (two-sided, for no effect)", p=p_words)
-    if report.effect.is_described:
+    if report.scale.described:
         hypothesis = say("{p} (two-sided, for 0)", p=p_words)
     return [(label, covered), *_bias(report), (say("p-value"), hypothesis)]
 
