@@ -213,6 +213,11 @@ DATA_HANDLING = (
 )
 NOTES = (
     message("estimate: {formula}"),
+    message("sampling variance: {formula}"),
+    message("definitions: {formula}"),
+    message("sums: {formula}"),
+    message("sums in cells of {columns}: {formula}"),
+    message("the bound on what one unit moves was computed from the sums, and certified"),
     message("{joined} strata with hardly any units in an arm were joined"),
     message(
         "a baseline for comparison: scores are nearly all noise, and arms flipped at random shrink the "

@@ -42,7 +42,8 @@ def question(report: ReportInputs) -> Section:
     for name in study.adjusts_for:
         reason = study.confounders.get(name) or say("no reason given")
         items.append((say("adjusted for {covariate}", covariate=name), reason))
-    items += [] if study.adjusts_for else [(say("adjusted for"), say("nothing"))]
+    nothing = say("as its formula does") if report.scale.described else say("nothing")
+    items += [] if study.adjusts_for else [(say("adjusted for"), nothing)]
     return Section("question", title, items=tuple(items))
 
 

@@ -67,11 +67,10 @@ def _interval(report: ReportInputs) -> list[Item]:
     covered = say("{limits} (for sampling error and privacy noise)", limits=limits)
     if report.effect.between_sd:
         covered = say("{limits} (for sampling error, differences between sites and privacy noise)", limits=limits)
-    return [
-        (label, covered),
-        *_bias(report),
-        (say("p-value"), say("{p} (two-sided, for no effect)", p=p_words)),
-    ]
+    hypothesis = say("{p} (two-sided, for no effect)", p=p_words)
+    if report.scale.described:
+        hypothesis = say("{p} (two-sided, for 0)", p=p_words)
+    return [(label, covered), *_bias(report), (say("p-value"), hypothesis)]
 
 
 def _bias(report: ReportInputs) -> list[Item]:
