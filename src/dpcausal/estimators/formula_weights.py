@@ -33,7 +33,11 @@ _ROUNDS = 4
 
 @lru_cache(256)
 def chosen_weights(
-    query: CustomSums, texts: tuple[tuple[str, str], ...], rehearsal: Rehearsal, guarantee: Guarantee
+    query: CustomSums,
+    texts: tuple[tuple[str, str], ...],
+    own: tuple[str, ...],
+    rehearsal: Rehearsal,
+    guarantee: Guarantee,
 ) -> dict[str, float]:
     """Return weights by the names of sums: 1 for all of them, the default, where no others are found to be better.
 
@@ -43,6 +47,7 @@ def chosen_weights(
     Args:
         query: The sums.
         texts: Formulas by their names, among them `estimate` and, if there is one, `variance`.
+        own: The sums that formulas may name.
         rehearsal: What is expected of a table.
         guarantee: What is spent.
     """
@@ -50,7 +55,7 @@ def chosen_weights(
     protects = schema.bounded_as(guarantee.protects)
     (description,), domain = query.sums(schema, protects, norm), domain_of(schema, protects)
     default = np.array([float(weight) for weight in description.weights.values()])
-    formulas = Formulas(query, rehearsal.schema, dict(texts))
+    formulas = Formulas(query, rehearsal.schema, dict(texts), own)
     estimate, variance = _noise(formulas, rehearsal, guarantee)
     moved = drawn_moves(description, domain, norm)
     ones = dict.fromkeys(query.texts, 1.0)

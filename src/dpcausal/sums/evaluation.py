@@ -60,9 +60,10 @@ class _Found:
         self._units, self._known = units, dict(known)
 
     def of(self, number: Number) -> Int64s:
-        if number not in self._known:
-            self._known[number] = self._computed(number)
-        return self._known[number]
+        found = self._known.get(number)
+        if found is None:
+            found = self._known[number] = self._computed(number)
+        return found
 
     def _computed(self, number: Number) -> Int64s:  # noqa: C901, PLR0911 (one case for each kind)
         match number:
