@@ -21,8 +21,9 @@ from dpcausal.sums.cases import domain_of
 from dpcausal.sums.sensitivity import sensitivity_bound
 from dpcausal.sums.weights import best_weights, drawn_moves
 
-_MIDDLES = (0.25, 0.5, 0.75)
-"""Around which parts of their ranges numbers are taken to lie, in turn, where nothing is expected of them."""
+_MIDDLES = {0.1: 0.1, 0.3: 0.2, 0.5: 0.25, 0.7: 0.2, 0.9: 0.1}
+"""Around which parts of their ranges numbers are taken to lie, and within how much, in turn, where nothing is expected
+of them. Each of these tables counts the same."""
 
 _EVEN = 0.1
 """The share of units that is spread evenly over cells: none is empty, so that formulas have a value."""
@@ -94,7 +95,8 @@ def _noise(formulas: Formulas, rehearsal: Rehearsal, guarantee: Guarantee) -> tu
             if name in formulas.texts:
                 along = slopes(lambda at, name=name: formulas.values(at)[name], sums)
                 part[:] = ((along * sds) ** 2).reshape(-1, count).sum(axis=0)
-        found += [parts] if np.isfinite(parts).all() else []
+        whole = parts[0].sum() + np.sqrt(parts[1].sum())
+        found += [parts / np.array([[whole], [whole**2]])] if np.isfinite(parts).all() and whole > 0 else []
     estimate, variance = np.mean(found, axis=0) if found else np.zeros((2, count))
     return estimate, variance
 
@@ -107,9 +109,9 @@ def _points(rehearsal: Rehearsal) -> Iterator[Rehearsal]:
         for column in (schema.outcome, *schema.covariates)
         if not (isinstance(column, Real) and (column.scale or column.typical)) and column.name not in known
     ]
-    for middle in _MIDDLES:
+    for middle, reach in _MIDDLES.items():
         typical = {
-            column.name: tuple(column.low + (column.high - column.low) * (middle + half) for half in (-0.25, 0.25))
+            column.name: tuple(column.low + (column.high - column.low) * (middle + half) for half in (-reach, reach))
             for column in unknown
             if isinstance(column, Real) and column is not schema.outcome
         }

@@ -3,9 +3,8 @@
 The bound is computed from whatever weights a query has, so a bad choice costs accuracy and never privacy.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpcausal.arrays import Array, Int64s
 from dpcausal.sums.cases import OUTSIDE, Domain
@@ -16,6 +15,8 @@ from dpcausal.sums.numbers import GRID
 
 _PAIRS, _STEPS = 8_000, 300
 """How many pairs of units are drawn, and how many steps lead to the best weights."""
+
+_TINY = 1e-12
 
 _LEAST_SHARE = 0.01
 """What each sum counts for at least, as a share of all: noise must not drown what a formula hardly uses."""
@@ -65,7 +66,7 @@ def _added(description: Sums, units: Units) -> tuple[Array, Int64s]:
     return added, cell
 
 
-def best_weights(moved: Array, variances: Sequence[float], norm: Norm) -> Array:
+def best_weights(moved: Array, variances: ArrayLike, norm: Norm) -> Array:
     """Return the weights w with the least sum of variances times w², of those with which no pair moves further than 1.
 
     In the powers of 1/w the problem is convex. Its dual has a number for each pair of units, which is multiplied, step
@@ -90,9 +91,13 @@ def best_weights(moved: Array, variances: Sequence[float], norm: Norm) -> Array:
     moved, costs = moved / most, np.asarray(variances) * most ** (2 / power)
     costs = np.maximum(costs, _LEAST_SHARE * costs.sum())
     dual = np.full(len(moved), 1 / len(moved))
+
+    def powers(dual: Array) -> Array:
+        """Return the best powers of 1/w for a dual, but for a factor."""
+        return np.asarray((costs / np.maximum(dual @ moved, _TINY)) ** (power / (power + 2)))
+
     for _ in range(_STEPS):
-        inverse = (costs / np.maximum(dual @ moved, 1e-12)) ** (power / (power + 2))
-        reach = moved @ inverse
-        dual *= reach
+        dual *= moved @ powers(dual)
         dual /= dual.sum()
-    return np.asarray((most * reach.max() / inverse) ** (1 / power))
+    best = powers(dual)
+    return np.asarray((most * (moved @ best).max() / best) ** (1 / power))

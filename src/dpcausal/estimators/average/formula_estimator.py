@@ -81,7 +81,7 @@ class FormulaEstimator(BaseEstimator):
         ... )
         >>> plan = slope.estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.privacy_sd, 3)
-        0.03
+        0.031
     """
 
     also_called: ClassVar[str] = "method_of_moments plug_in_estimator custom_estimator user_defined"
