@@ -179,7 +179,7 @@ MODULE_IMPORTERS = {"dpcausal.vault.noise": ("vault/door.py",)}
 
 PATTERN_PACKAGES = {
     r"\b(np|numpy)\.random|from numpy import [^\n]*\brandom\b|default_rng": (
-        *("interval.py", "rehearsal/population.py", "testing/", "audit/"),
+        *("interval.py", "rehearsal/population.py", "sums/weights.py", "testing/", "audit/"),
     ),
     r"\burandom\b": ("ledger/chain.py",),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
