@@ -11,7 +11,8 @@ from dpcausal.queries.coerced import TREATMENT, features
 from dpcausal.queries.features import Estimand, largest_weight
 from dpcausal.queries.query import GRID
 from dpcausal.schema import Schema
-from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Table, Where, added, equals
+from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
+from dpcausal.sums.table import Table
 
 PREDICTOR_TICKS = 2**36
 """Ticks to 1 of a linear predictor."""

@@ -1,13 +1,13 @@
 """Numbers computed with NumPy: for sites without push-down, for rehearsals, and as what SQL must agree with."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, Bin, Clip, Code, Constant, Lookup, Number, Product, Shift, Sum, Ticks, Where
+from dpcausal.sums.table import Table
 
 Units = Mapping[str, Int64s]
 """Some units, column by column, as the integers that coercion made of them."""
@@ -47,12 +47,6 @@ def totals(sums: Sums, units: Units) -> dict[str, int]:
     return {name: int(value) for name, value in zip(sums.names, found, strict=True)}
 
 
-@lru_cache(16)
-def _array(values: tuple[int, ...]) -> Int64s:
-    """Return a table, perhaps a long one, of which batch after batch is looked up."""
-    return np.array(values, dtype=np.int64)
-
-
 class _Found:
     """The numbers computed so far. Ranges are checked where trees are made: nothing here can overflow."""
 
@@ -60,9 +54,10 @@ class _Found:
         self._units, self._known = units, dict(known)
 
     def of(self, number: Number) -> Int64s:
-        if number not in self._known:
-            self._known[number] = self._computed(number)
-        return self._known[number]
+        found = self._known.get(number)
+        if found is None:
+            found = self._known[number] = self._computed(number)
+        return found
 
     def _computed(self, number: Number) -> Int64s:  # noqa: C901, PLR0911 (one case for each kind)
         match number:
@@ -82,9 +77,9 @@ class _Found:
             case Clip():
                 return np.clip(self.of(number.number), number.least, number.most)
             case Bin():
-                return np.searchsorted(np.array(number.edges, dtype=np.int64), self.of(number.number), side="right")
+                return np.searchsorted(Table(number.edges).array, self.of(number.number), side="right")
             case Lookup():
-                return _array(number.values)[self.of(number.number)]
+                return Table(number.values).array[self.of(number.number)]
             case Where():
                 return np.where(self._holds(number.condition), self.of(number.number), 0)
         raise AssertionError(f"no value for {type(number).__name__}")
