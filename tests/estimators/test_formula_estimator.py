@@ -195,7 +195,7 @@ def test_a_report_has_the_estimand_the_formula_and_the_sums_in_words() -> None:
     page = report.to_html()
     for text in (
         "estimate: covariance(dose, score) / variance(dose)",
-        "sum2 adds up centred(dose) * centred(score)",
+        "sum2: centred(dose) * centred(score)",
         "the bound on what one unit moves was computed from the sums, and certified",
         "Assumes: doses are random",
         "only if the assumptions of its design hold",

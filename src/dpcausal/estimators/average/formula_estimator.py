@@ -183,7 +183,7 @@ class FormulaEstimator(BaseEstimator):
     def _notes(self, query: CustomSums) -> tuple[str, ...]:
         """Return all that a reader needs to compute it again: formulas and sums."""
         definitions = "; ".join(f"{name} = {text}" for name, text in self.definitions.items())
-        sums = "; ".join(f"{name} adds up {text}" for name, text in query.texts.items())
+        sums = "; ".join(f"{name}: {text}" for name, text in query.texts.items())
         cells = ", ".join(cut.name for cut in self.cells)
         notes = (
             f"estimate: {self.formula}",
