@@ -170,7 +170,7 @@ class FormulaEstimator(BaseEstimator):
             n=source.n,
             method="a formula of sums",
             guarantee=guarantee,
-            assumptions=(*self.assumptions, "the formula is the estimand's", *handled),
+            assumptions=(*self.assumptions, "the formula is the estimand's, and its variance the estimate's", *handled),
             receipts=(release.receipt,),
             quantity=self.estimand,
             compared=compared,
