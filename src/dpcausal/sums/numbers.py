@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 
-import numpy as np
-
-from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums.limits import (
     DEEPEST,
@@ -108,11 +105,6 @@ class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
     @cached_property
     def _hash(self) -> int:
         return super().__hash__()
-
-    @cached_property
-    def array(self) -> Int64s:
-        """The values as NumPy has them."""
-        return np.array(self, dtype=np.int64)
 
     @cached_property
     def runs(self) -> tuple[tuple[int, int, int], ...]:
