@@ -22,7 +22,8 @@ from dpcausal.queries.features import (
 from dpcausal.queries.query import GRID
 from dpcausal.queries.summing import CovariateQuery
 from dpcausal.schema import Schema
-from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Table, Where, added, equals
+from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
+from dpcausal.sums.table import Table
 from dpcausal.treatment import TableColumn
 
 PREDICTOR_TICKS = 2**36

@@ -23,6 +23,7 @@ from dpcausal.sums.numbers import (
     Where,
     parts,
 )
+from dpcausal.sums.table import Table
 
 Units = Mapping[str, Int64s]
 """Some units, column by column, as the integers that coercion made of them."""
@@ -30,8 +31,8 @@ Units = Mapping[str, Int64s]
 _AT_ONCE = 2**13
 """How many units numbers are computed of at once, so that all of them stay in the processor's cache."""
 
-_Step = tuple[Number, Sequence[int], Int64s | None]
-"""A number, at which steps those that it is made of are found, and its table or its edges where it has any."""
+_Step = tuple[Number, Sequence[int]]
+"""A number, and at which steps those that it is made of are found."""
 
 
 def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int64s] | None = None) -> Int64s:
@@ -50,8 +51,8 @@ def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int
         part = slice(start, start + _AT_ONCE)
         some = {name: column[part] for name, column in units.items()}
         found = [known[number][part] for number in given] if known else []
-        for number, of, table in steps:
-            found.append(_computed(number, [found[at] for at in of], table, some))
+        for number, of in steps:
+            found.append(_computed(number, [found[at] for at in of], some))
         for line, at in zip(lines, wanted, strict=True):
             line[part] = found[at]
     return lines
@@ -75,7 +76,7 @@ def totals(sums: Sums, units: Units) -> dict[str, int]:
     return {name: int(value) for name, value in zip(sums.names, found, strict=True)}
 
 
-@lru_cache(16)
+@lru_cache(64)
 def _steps(numbers: tuple[Number, ...], known: tuple[Number, ...]) -> tuple[list[_Step], list[int]]:
     """Return the steps that compute numbers from known ones and columns, and at which step each number is found."""
     places = {number: at for at, number in enumerate(known)}
@@ -85,16 +86,13 @@ def _steps(numbers: tuple[Number, ...], known: tuple[Number, ...]) -> tuple[list
         if number not in places:
             of = [place(part) for part in parts(number)]
             places[number] = len(known) + len(steps)
-            table = number.values if isinstance(number, Lookup) else number.edges if isinstance(number, Bin) else None
-            steps.append((number, of, table if table is None else np.array(table, dtype=np.int64)))
+            steps.append((number, of))
         return places[number]
 
     return steps, [place(number) for number in numbers]
 
 
-def _computed(  # noqa: C901, PLR0911 (each kind)
-    number: Number, of: Sequence[Int64s], table: Int64s | None, units: Units
-) -> Int64s:
+def _computed(number: Number, of: Sequence[Int64s], units: Units) -> Int64s:  # noqa: C901, PLR0911 (each kind)
     """Return a number, given those that it is made of. Ranges are checked where trees are made: none overflows."""
     match number:
         case Ticks() | Code():
@@ -112,10 +110,10 @@ def _computed(  # noqa: C901, PLR0911 (each kind)
             return of[0] >> number.bits
         case Clip():
             return np.minimum(np.maximum(of[0], number.least), number.most)
-        case Bin() if table is not None:
-            return np.searchsorted(table, of[0], side="right")
-        case Lookup() if table is not None:
-            return table.take(of[0])
+        case Bin():
+            return np.searchsorted(Table(number.edges).array, of[0], side="right")
+        case Lookup():
+            return Table(number.values).array.take(of[0])
         case Where():
             return _holds(number.condition, of[0]) * of[1]
     raise AssertionError(f"no value for {type(number).__name__}")

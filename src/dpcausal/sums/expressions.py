@@ -46,9 +46,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Cell:
-    """A sum in some of its cells, by their labels: `total[drug, 2]`."""
+    """A number in some of its cells, by their labels: `total[drug, 2]`."""
 
-    name: str
+    number: "Name | Call"
     labels: tuple[str, ...]
 
 
@@ -114,11 +114,13 @@ def parse(text: object) -> Expression:
     return _Reader(text).whole()
 
 
-def parts(expression: Expression) -> "tuple[Expression, ...]":
+def parts(expression: Expression) -> "tuple[Expression, ...]":  # noqa: PLR0911 (one case for each kind)
     """Return the expressions that an expression is made of directly."""
     match expression:
         case Call():
             return expression.arguments
+        case Cell():
+            return (expression.number,)
         case Terms():
             return tuple(each for _, each in expression.terms)
         case Factors():
@@ -132,7 +134,7 @@ def parts(expression: Expression) -> "tuple[Expression, ...]":
 
 def names(expression: Expression) -> tuple[str, ...]:
     """Return the names in an expression, in order of appearance."""
-    return tuple(dict.fromkeys(each.name for each in _all(expression) if isinstance(each, Name | Cell)))
+    return tuple(dict.fromkeys(each.name for each in _all(expression) if isinstance(each, Name)))
 
 
 def _all(expression: Expression) -> Iterator[Expression]:
@@ -225,11 +227,8 @@ class _Reader:
             return _constant(word)
         if kind == "text":
             return Text(word)
-        if kind == "name" and self._takes("("):
-            return Call(word, self._arguments())
-        if self._takes("["):
-            return Cell(word, self._labels())
-        return Name(word)
+        found = Call(word, self._arguments()) if kind == "name" and self._takes("(") else Name(word)
+        return Cell(found, self._labels()) if self._takes("[") else found
 
     def _arguments(self) -> tuple[Expression, ...]:
         found = [self._comparison()]

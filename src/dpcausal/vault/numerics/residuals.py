@@ -11,7 +11,8 @@ from dpcausal.queries.coerced import OUTCOME, TREATMENT
 from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
 from dpcausal.schema import Schema
 from dpcausal.sums.evaluation import evaluate
-from dpcausal.sums.numbers import Number, Shift, Table
+from dpcausal.sums.numbers import Number, Shift
+from dpcausal.sums.table import Table
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features
 
