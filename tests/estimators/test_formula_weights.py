@@ -47,7 +47,9 @@ def test_noise_is_never_larger_than_with_equal_weights(
     schema = replace(schema, protects=protects, outcome=dpc.Real("score", 0, 100, missing=50))
     for delta in (0.0, 1e-6):
         plan = dpc.Rehearsal(schema, 5_000, rule="zcdp" if delta else "additive")
-        chosen, equal = (each.estimate(plan, epsilon=0.5, delta=delta) for each in (estimator, equally(estimator, schema)))
+        chosen, equal = (
+            each.estimate(plan, epsilon=0.5, delta=delta) for each in (estimator, equally(estimator, schema))
+        )
         assert chosen.privacy_sd < 1.001 * equal.privacy_sd
         assert not chosen.no_interval or equal.no_interval
 
