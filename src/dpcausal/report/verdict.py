@@ -6,11 +6,12 @@ from typing import Literal
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
-from dpcausal.page.language import ENGLISH, Language, message
+from dpcausal.page.language import ENGLISH, Language
 from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.study import Study
+from dpcausal.text import message
 
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.formula import Formulas, columns_in, one_number, sums_for
+from dpcausal.estimators.formula_weights import chosen_weights
 from dpcausal.estimators.moments import COUNT
 from dpcausal.estimators.narrower import narrower
+from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, standard_noise
 from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import CustomSums, Cut
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
@@ -28,6 +31,9 @@ _MOST_BENT = 1.2
 """How far the spread of a formula under simulated noise may be from that to first order, as a ratio."""
 
 _ESTIMATE, _VARIANCE = "estimate", "variance"
+
+_UNITS = 10_000
+"""For how many units weights are chosen; that of means and slopes does not depend on it, and sites must agree."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,8 @@ class FormulaEstimator(BaseEstimator):
         definitions: Formulas that `formula` and `variance` may use, by their names, and later ones of these.
         sums: What a unit adds to each sum of your own, by the name of the sum.
         cells: Columns whose values make cells, the treatment's among them, and cuts of numbers.
-        weights: The noise in some sums in proportion to the default; see `CustomSums`.
+        weights: The noise in some sums in proportion to the default; see `CustomSums`. If left out, they are chosen, as
+            `weighted` does for a table of which the schema is all that is known.
         assumptions: What must hold for the estimate to be of the estimand, in words.
         contrast: What is compared, in words, the reference first; the two arms if left out.
 
@@ -74,7 +81,7 @@ class FormulaEstimator(BaseEstimator):
         ... )
         >>> plan = slope.estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.privacy_sd, 3)
-        0.041
+        0.03
     """
 
     also_called: ClassVar[str] = "method_of_moments plug_in_estimator custom_estimator user_defined"
@@ -131,18 +138,53 @@ class FormulaEstimator(BaseEstimator):
         """Return the query that it asks: all sums of its formulas."""
         return CustomSums(sums_for(self._texts, self.sums, schema), self.cells, self.weights)
 
-    def formulas(self, source: Source) -> Formulas:
-        """Return the formulas of a source's sums: definitions, the estimate and its variance."""
-        return Formulas(self.query(source.schema), source.schema, self._texts, self.sums)
+    def formulas(self, schema: Schema) -> Formulas:
+        """Return the formulas of its sums: definitions, the estimate and its variance."""
+        return Formulas(self.query(schema), schema, self._texts, self.sums)
+
+    def weighted(self, rehearsal: Rehearsal, guarantee: Guarantee) -> Self:
+        """Return this estimator with the weights for which noise is expected to widen its interval least.
+
+        They follow from what is public: the formulas, the schema, expectations and the guarantee. Expectations that are
+        wrong cost accuracy, never privacy. If it has weights already, they stay.
+
+        Args:
+            rehearsal: What is expected of the table. Numbers of which nothing is may lie anywhere in their ranges.
+            guarantee: What will be spent.
+
+        Example:
+            >>> from dpcausal import Guarantee, Real, Rehearsal, Schema, Treatment
+            >>> schema = Schema(Treatment("treat"), Real("score", 0, 100))
+            >>> mean = FormulaEstimator(
+            ...     estimand="mean score", sums={"n": "1", "y": "centred(score)"}, formula="middle(score) + y / n"
+            ... )
+            >>> expected = Rehearsal(schema, n=5_000, outcome_mean=60)
+            >>> mean.weighted(expected, Guarantee(epsilon=1.0)).weights
+            {'n': 2.0, 'y': 1.0}
+        """
+        if not isinstance(rehearsal, Rehearsal):
+            raise QueryError(
+                expected="a Rehearsal, which has no table",
+                got=type(rehearsal).__name__,
+                hint="weights follow from what is public: write Rehearsal(vault.schema, vault.n).",
+            )
+        if self.weights:
+            return self
+        formulas = self.formulas(rehearsal.schema)
+        names = formulas.query.names(rehearsal.schema)
+        _check(formulas, len(names), self._notes(formulas.query))
+        spent = narrower(formulas.query, rehearsal, guarantee, names[0])
+        return replace(self, weights=chosen_weights(formulas, rehearsal, spent))
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
-        formulas = self.formulas(source)
-        query = formulas.query
-        names = query.names(source.schema)
+        allowed = guarantee_for(source, epsilon, delta)
+        expected = Rehearsal(source.schema, _UNITS, rule=source.rule)
+        formulas = self.weighted(expected, allowed).formulas(source.schema)
+        query, names = formulas.query, formulas.query.names(source.schema)
         notes = self._notes(query)
         _check(formulas, len(names), notes)
-        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), names[0])
+        guarantee = narrower(query, source, allowed, names[0])
         release = source.release(query, guarantee)
         sums = np.array(release.values)
         found = formulas.values(sums)

@@ -4,9 +4,10 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from dpcausal.columns import Binary
-from dpcausal.page.language import Language, message
+from dpcausal.page.language import Language
 from dpcausal.real import Real
 from dpcausal.report.section import ReportInputs, Section, Table
+from dpcausal.text import message
 from dpcausal.treatment import TableColumn, Treatment
 
 _UNSPECIFIED = message("not specified")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from dpcausal.diagnostics import BalanceTable
-from dpcausal.page.language import message
 from dpcausal.report.figures.effects import variance_shares
 from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.report.sections.arms import arm_tables
 from dpcausal.report.sections.privacy import loss_words
+from dpcausal.text import message
 
 _SOURCES = {
     "sampling": message("standard error, sampling"),
