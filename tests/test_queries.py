@@ -1,6 +1,7 @@
 """Queries as they are read from the wire, and what each can say of itself."""
 
 import contextlib
+import inspect
 import itertools
 import json
 import math
@@ -43,6 +44,12 @@ AUGMENTED: dict[str, object] = {
 @pytest.mark.parametrize("query", EXAMPLES, ids=lambda query: query.name)
 def test_query_is_the_same_after_a_round_trip(query: Query) -> None:
     assert queries.from_dict(json.loads(json.dumps(queries.to_dict(query)))) == query
+
+
+def test_every_method_is_documented_by_a_query_or_its_protocol() -> None:
+    for kind in QUERIES.values():
+        public = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+        assert [name for name in public if not inspect.getdoc(getattr(kind, name))] == []
 
 
 @pytest.mark.parametrize("name", QUERIES)

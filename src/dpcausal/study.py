@@ -12,7 +12,7 @@ from dpcausal.calibration import Asked
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS, Stratification, Winsorised
+from dpcausal.estimators.average import ESTIMATORS, FormulaEstimator, Stratification, Winsorised
 from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee
@@ -135,6 +135,8 @@ class Study:
         check_confounders(self.confounders, self.adjusts_for, self.method)
         for site in ("", *self.epsilons):
             self.guarantee(site)
+        if isinstance(self.estimator, FormulaEstimator):  # its weights are part of the study, and of its text
+            object.__setattr__(self, "estimator", self.estimator.weighted(self.rehearsal(10_000), self.guarantee()))
         self._diagnose(self.rehearsal(10_000))
         if (settings := self.secure_settings) is not None:
             self._check_secure(settings.honest)

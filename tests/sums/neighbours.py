@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
+from dpcausal.arrays import Array, Int64s
 from dpcausal.sums.cases import OUTSIDE, Domain
 from dpcausal.sums.certificates import Norm
 from dpcausal.sums.description import Sums
@@ -23,12 +24,12 @@ class Case:
     domain: Domain
     norm: Norm
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read, and by which units are in the comparison or not."""
         return tuple(dict.fromkeys(("treatment", "arm", *self.description.columns)))
 
-    @property
+    @cached_property
     def changing(self) -> tuple[str, ...]:
         """The columns that are read and may change."""
         return tuple(name for name in self.columns if name in self.domain.changes)
@@ -85,9 +86,12 @@ def _near(rng: np.random.Generator, case: Case, pair: dict[str, Int64s]) -> dict
 def _in_best_public(case: Case, pair: dict[str, Int64s]) -> dict[str, Int64s]:
     """Return two units with those values of columns that they share with which sums move furthest."""
     for name in (name for name in case.columns if name not in case.changing and name not in ("treatment", "arm")):
-        values = range(case.domain.codes[name]) if name in case.domain.codes else VALUES
-        tried = [pair, *({**pair, name: np.repeat(np.int64(value), 2)} for value in values)]
-        pair = max(tried, key=lambda each: _moved(case, each, 0, 1))
+        values = np.array(range(case.domain.codes[name]) if name in case.domain.codes else VALUES, dtype=np.int64)
+        tried = {each: np.tile(line, 1 + len(values)) for each, line in pair.items()}
+        tried[name][2:] = np.repeat(values, 2)
+        first = np.arange(0, len(tried[name]), 2)
+        best = first[_moves(case, *_added(case, tried), first, first + 1).argmax()]
+        pair = {each: line[best : best + 2] for each, line in tried.items()}
     return pair
 
 
@@ -105,16 +109,23 @@ def _added(case: Case, group: dict[str, Int64s]) -> tuple[Int64s, Int64s]:
     return added, cell
 
 
-def _furthest_pair(case: Case, group: dict[str, Int64s]) -> tuple[int, int]:
-    """Return the places of the two units between which the sums move furthest, but for the rounding of floats."""
-    added, cell = _added(case, group)
+def _moves(case: Case, added: Int64s, cell: Int64s, one: Int64s, other: Int64s) -> Array:
+    """Return how far the sums move between units at some places and at others, but for the rounding of floats."""
     names = (*case.description.numbers, *case.description.whole)
     shares = added / np.array([[float(case.description.weights[name])] for name in names])
     power, count = {"l1": 1, "l2": 2}[case.norm], len(case.description.numbers)
-    moved = np.abs(shares[:, :, None] - shares[:, None, :]) ** power
+    moved = np.abs(shares[:, one] - shares[:, other]) ** power
     alone = (np.abs(shares[:count]) ** power).sum(axis=0)
-    total = np.where(cell[:, None] == cell, moved[:count].sum(axis=0), alone[:, None] + alone)
-    one, other = np.unravel_index(int((total + moved[count:].sum(axis=0)).argmax()), total.shape)
+    apart = np.where(cell[one] == cell[other], moved[:count].sum(axis=0), alone[one] + alone[other])
+    total: Array = apart + moved[count:].sum(axis=0)
+    return total
+
+
+def _furthest_pair(case: Case, group: dict[str, Int64s]) -> tuple[int, int]:
+    """Return the places of the two units between which the sums move furthest, but for the rounding of floats."""
+    added, cell = _added(case, group)
+    moves = _moves(case, added, cell, *np.indices((len(cell), len(cell))))
+    one, other = np.unravel_index(int(moves.argmax()), moves.shape)
     return int(one), int(other)
 
 

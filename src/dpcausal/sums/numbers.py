@@ -6,9 +6,9 @@ hold cannot be made.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from dpcausal.errors import QueryError
 from dpcausal.sums.limits import (
@@ -18,17 +18,17 @@ from dpcausal.sums.limits import (
     MOST_NODES,
     check_column,
     check_order,
-    check_table,
     check_whole,
 )
+from dpcausal.sums.table import Table
 
 GRID = 2**20
 """Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Number:
-    """A whole number made of a unit's columns.
+    """A whole number made of a unit's columns. Numbers are compared by value, and each is hashed once.
 
     Attributes:
         low: Its least value, whatever the unit.
@@ -61,6 +61,31 @@ class Number:
         for name, value in (("low", low), ("high", high), ("nodes", nodes), ("depth", depth)):
             object.__setattr__(self, name, value)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Number) or type(self) is not type(other):
+            return NotImplemented
+        return self is other or (self._hash == other._hash and self._given == other._given)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is pickled: not the hash, which is another one in another process."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+    @cached_property
+    def _given(self) -> tuple[object, ...]:
+        return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((type(self), self._given))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The coerced columns that it is made of, in order of appearance."""
+        return (self.column,) if isinstance(self, Ticks | Code) else columns(*parts(self))
+
     @property
     def size(self) -> int:
         """The largest size of the number."""
@@ -88,36 +113,7 @@ class Number:
         return multiplied(number(other), self)
 
 
-class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
-    """Whole numbers, perhaps many, that are checked and hashed once."""
-
-    def __new__(cls, values: Iterable[int]) -> "Table":  # noqa: PYI034 (a table stays what it is)
-        """Return the values themselves where they are a table already."""
-        if isinstance(values, Table):
-            return values
-        table = super().__new__(cls, values)
-        check_table("a value of a table", table)
-        return table
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return super().__hash__()
-
-    @cached_property
-    def runs(self) -> tuple[tuple[int, int, int], ...]:
-        """The values with the first and the last place of each, where neighbours are the same."""
-        found, start = [], 0
-        for value, places in groupby(self):
-            end = start + sum(1 for _ in places)
-            found.append((start, end - 1, value))
-            start = end
-        return tuple(found)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ticks(Number):
     """A coerced number: from -GRID to GRID."""
 
@@ -128,7 +124,7 @@ class Ticks(Number):
         self._made(-GRID, GRID)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Code(Number):
     """A coerced arm or value of a list: from 0 to below `count`."""
 
@@ -141,7 +137,7 @@ class Code(Number):
         self._made(0, self.count - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constant(Number):
     """A public number."""
 
@@ -152,7 +148,7 @@ class Constant(Number):
         self._made(self.value, self.value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sum(Number):
     """A sum; `a + b` makes one."""
 
@@ -165,7 +161,7 @@ class Sum(Number):
         self._made(low, high, self.terms, [sum(each.size for each in self.terms)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Product(Number):
     """A product; `a * b` makes one."""
 
@@ -181,7 +177,7 @@ class Product(Number):
         self._made(low, max(ends), (self.left, self.right))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shift(Number):
     """A number divided by 2^bits and rounded down."""
 
@@ -205,7 +201,7 @@ class Shift(Number):
         return max(0, -(self.number.low >> self.bits))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clip(Number):
     """A number held between two public ones."""
 
@@ -220,7 +216,7 @@ class Clip(Number):
         self._made(low, high, [self.number])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bin(Number):
     """How many of some rising public edges a number reaches; an edge belongs to the bin above it."""
 
@@ -237,7 +233,7 @@ class Bin(Number):
         self._made(low, high, [self.number])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lookup(Number):
     """What stands in a public table in a number's place: the first value where the number is 0."""
 
@@ -253,8 +249,7 @@ class Lookup(Number):
                 got=f"{len(self.values):,} values for numbers from {self.number.low} to {self.number.high}",
                 hint="hold the number within the table: Clip(number, 0, len(values) - 1).",
             )
-        reached = self.values[self.number.low : self.number.high + 1]
-        self._made(min(reached), max(reached), [self.number])
+        self._made(*Table(self.values).ends(self.number.low, self.number.high), [self.number])
 
     @property
     def runs(self) -> tuple[tuple[int, int, int], ...]:
@@ -275,7 +270,7 @@ class Between:
         check_order(self.least, self.most)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Where(Number):
     """A number where a condition holds, and 0 elsewhere."""
 
@@ -396,5 +391,4 @@ def parts(tree: Number) -> tuple[Number, ...]:
 
 def columns(*trees: Number) -> tuple[str, ...]:
     """Return the coerced columns that some numbers are made of, in order of appearance."""
-    found = (each.column for each in nodes(*trees) if isinstance(each, Ticks | Code))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(name for tree in trees for name in tree.columns))

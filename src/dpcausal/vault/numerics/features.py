@@ -7,18 +7,11 @@ import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID
-from dpcausal.queries.features import Estimand, covariates_named, feature_names, largest_weight
+from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
-from dpcausal.queries.scores import LAST_PLACE, LOOKUP_TICKS, PREDICTOR_TICKS, weight_table
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
-
-
-def lookup(predictor: Int64s) -> Int64s:
-    """Return the places of predictors in `EXPONENTS`."""
-    places: Int64s = np.clip(predictor // (PREDICTOR_TICKS // LOOKUP_TICKS), -LAST_PLACE, LAST_PLACE)
-    return places + LAST_PLACE
 
 
 class Features:
@@ -57,20 +50,3 @@ class Features:
     def design(self, batch: Batch) -> list[Int64s]:
         """Return the features of a linear regression: no constant, and listed values as -1 or 1, without the first."""
         return design_lines(self.codes(batch), self.covariates)
-
-    def predictor(self, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
-        """Return the linear predictor of rows, in exact integers: it does not depend on other rows in the batch."""
-        fixed = [round(each / self.root * 2**16) for each in coefficients]
-        total = np.zeros(ticks.shape[1], dtype=np.int64)
-        for coefficient, line in zip(fixed, ticks, strict=True):
-            total += coefficient * line
-        return total
-
-
-def unit_weights(
-    features: Features, coefficients: Sequence[float], estimand: Estimand, clip: float, batch: Batch
-) -> Int64s:
-    """Return the weight of each row by a public score, as a share of the largest weight in ticks."""
-    predictor, largest = features.predictor(coefficients, features.ticks(batch)), largest_weight(estimand, clip)
-    control, treated = (weight_table(estimand, clip, largest, treated=arm) for arm in (False, True))
-    return np.where(batch["treatment"] == 1, treated[lookup(-predictor)], control[lookup(predictor)])
