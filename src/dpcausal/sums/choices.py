@@ -62,13 +62,18 @@ class Choice:
         """Leave out states that are like another in which squares may bend as far or further."""
         if not self.bends:
             return
-        best: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
-        corners = list(zip(*self.corners.values(), strict=True))
-        for state, bends in enumerate(zip(*self.bends.values(), strict=True)):
-            rivals = best.setdefault(corners[state], [])
-            if not any(_covers(other, bends) for other, _ in rivals):
-                rivals[:] = [each for each in rivals if not _covers(bends, each[0])] + [(bends, state)]
-        kept = sorted(state for rivals in best.values() for _, state in rivals)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for state, corner in enumerate(zip(*self.corners.values(), strict=True)):
+            alike.setdefault(corner, []).append(state)
+        bends, kept = list(zip(*self.bends.values(), strict=True)), []
+        for states in alike.values():
+            left = states
+            while len(left) > 1:
+                most = max(left, key=bends.__getitem__)
+                kept.append(most)
+                left = [state for state in left if not _covers(bends[most], bends[state])]
+            kept += left
+        kept.sort()
         self.corners = {side: [values[state] for state in kept] for side, values in self.corners.items()}
         self.bends = {side: [values[state] for state in kept] for side, values in self.bends.items()}
         self.pieces = {side: [values[state] for state in kept] for side, values in self.pieces.items()}

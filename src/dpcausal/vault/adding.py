@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from dpcausal.arrays import Int64s
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.summing import SummingQuery, described
 from dpcausal.schema import Schema
 from dpcausal.sums import numbers
 from dpcausal.sums.adding import Addends, addends
@@ -27,15 +27,15 @@ def answer(context: AnswerContext[SummingQuery]) -> Answer:
     """Return the sums of a query as its description says."""
     protects = context.schema.bounded_as(context.guarantee.protects)
     ticks: dict[str, int] = {}
-    for sums in context.query.sums(context.schema, protects, "l2" if context.guarantee.delta else "l1"):
+    for sums in described(context.query, context.schema, protects, "l2" if context.guarantee.delta else "l1"):
         ticks |= add_up(context.engine, sums)
     return Answer(ticks)
 
 
 def runs_kernel(query: SummingQuery, schema: Schema, engine: Engine) -> bool:
     """Return whether a query's sums are added up by a kernel; see `vault.context.KERNELS`."""
-    described = query.sums(schema, schema.protects, "l1")
-    return any(_kernel(addends(each), engine) is not None for each in described)
+    found = described(query, schema, schema.protects, "l1")
+    return any(_kernel(addends(each), engine) is not None for each in found)
 
 
 def add_up(engine: Engine, sums: Sums) -> dict[str, int]:

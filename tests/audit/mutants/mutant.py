@@ -79,7 +79,7 @@ def found(each: Mutant, *, breaking: bool) -> Finding:
 def _forget() -> None:
     worst_of_all.cache_clear()
     weight_table.cache_clear()
-    summing._sensitivity.cache_clear()
+    summing.forget()
 
 
 def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:

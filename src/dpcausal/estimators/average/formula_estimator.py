@@ -212,7 +212,7 @@ class FormulaEstimator(BaseEstimator):
             n=source.n,
             method="a formula of sums",
             guarantee=guarantee,
-            assumptions=(*self.assumptions, "the formula is the estimand's", *handled),
+            assumptions=(*self.assumptions, "the formula is the estimand's, and its variance the estimate's", *handled),
             receipts=(release.receipt,),
             quantity=self.estimand,
             compared=compared,
@@ -225,7 +225,7 @@ class FormulaEstimator(BaseEstimator):
     def _notes(self, query: CustomSums) -> tuple[str, ...]:
         """Return all that a reader needs to compute it again: formulas and sums."""
         definitions = "; ".join(f"{name} = {text}" for name, text in self.definitions.items())
-        sums = "; ".join(f"{name} adds up {text}" for name, text in query.texts.items())
+        sums = "; ".join(f"{name}: {text}" for name, text in query.texts.items())
         cells = ", ".join(cut.name for cut in self.cells)
         notes = (
             f"estimate: {self.formula}",
