@@ -288,7 +288,7 @@ def upward_imports(root: Path) -> Iterator[str]:
 
 def incomplete_queries(tree: Path) -> Iterator[str]:
     """Yield every part that a query in the repository at `tree` lacks, and every answer without a query."""
-    bases = {path.stem: _bases(path) for path in sorted((tree / QUERIES).glob("*.py"))}
+    bases = _bases(tree / QUERIES)
     for stem in (stem for stem, each in bases.items() if not all("SummingQuery" in names for names in each)):
         for part in (part.format(stem) for part in PARTS):
             if not (tree / part).is_file():
@@ -298,15 +298,16 @@ def incomplete_queries(tree: Path) -> Iterator[str]:
             yield f"{ANSWERS}/{path.name}: has no query in {QUERIES}/{path.name}"
 
 
-def _bases(path: Path) -> list[set[str]]:
-    """Return what each query of a module is derived from. A query is a class with a `name` of its own."""
-    classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
-    direct = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
+def _bases(folder: Path) -> dict[str, list[set[str]]]:
+    """Return what each query of each module is derived from. A query is a class with a `name` of its own."""
+    parsed = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.py"))}
+    classes = {stem: [node for node in each.body if isinstance(node, ast.ClassDef)] for stem, each in parsed.items()}
+    direct = {node.name: {ast.unparse(base) for base in node.bases} for each in classes.values() for node in each}
 
     def every(name: str) -> set[str]:
         return {name}.union(*(every(base) for base in direct.get(name, ())))
 
-    return [every(node.name) for node in classes if _is_named(node)]
+    return {stem: [every(node.name) for node in each if _is_named(node)] for stem, each in classes.items()}
 
 
 def _is_named(node: ast.ClassDef) -> bool:

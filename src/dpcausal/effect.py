@@ -166,13 +166,14 @@ class Effect(OtherNames):
     def limits(self, level: float) -> tuple[float, float]:
         """Return the limits for any probability, also one below 0.5, which only the calculation of a power needs."""
         self._check_interval()
+        sd = math.hypot(self.sampling_sd or 0.0, self.between_sd)
+        half = half_width(sd, self.noise, level, self.bias_bound)
         if self.ratio and self.contrasts is not None:
             low, high = ratio_interval(self.contrasts, level)
-            return low - self.bias_bound, high + self.bias_bound
+            wider = half - half_width(sd, self.noise, level)
+            return low - wider, high + wider
         if self.degrees_of_freedom:
             half = student_half_width(self.degrees_of_freedom, level) * (self.standard_error or 0.0) + self.bias_bound
-            return self.estimate - half, self.estimate + half
-        half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
 
     def with_bias(self, bound: float) -> Self:

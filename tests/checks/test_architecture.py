@@ -105,7 +105,9 @@ def test_helpers_of_queries_need_no_parts(tmp_path: Path) -> None:
 
 def test_queries_that_are_described_as_sums_need_no_parts(tmp_path: Path) -> None:
     query = tree_with(tmp_path, f"{QUERIES}/new.py") / QUERIES / "new.py"
-    query.write_text(QUERY.replace("(Query)", "(SummingQuery)"), encoding="utf-8")
+    query.write_text(QUERY.replace("(Query)", "(Base)"), encoding="utf-8")
+    assert len(list(incomplete_queries(tmp_path))) == len(PARTS)
+    (query.parent / "base.py").write_text("class Base(SummingQuery):\n    pass\n", encoding="utf-8")
     assert list(incomplete_queries(tmp_path)) == []
 
 

@@ -200,9 +200,9 @@ ERRORS = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
     """Compute every sensitivity anew."""
-    summing._sensitivity.cache_clear()
+    summing.forget()
     yield
-    summing._sensitivity.cache_clear()
+    summing.forget()
 
 
 @pytest.mark.parametrize("name", CASES)

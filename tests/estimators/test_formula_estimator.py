@@ -100,6 +100,7 @@ def test_moments_are_formulas_of_the_sums_that_they_ask_for() -> None:
         ("mean(score)", lambda at: at["score"].mean()),
         ("mean(treat)", lambda at: at["treat"].mean()),
         ("mean(score)[f]", lambda at: at["score"][at["sex"] == "f"].mean()),
+        ("mean(score)['10 <= dose < 20']", lambda at: at["score"][(at["dose"] >= 10) & (at["dose"] < 20)].mean()),
         ("variance(dose)[m]", lambda at: at["dose"][at["sex"] == "m"].var(ddof=1)),
         ("variance(treat)", lambda at: at["treat"].var(ddof=1)),
         ("covariance(score, treat)", lambda at: np.cov(at["score"], at["treat"])[0, 1]),
@@ -112,7 +113,8 @@ def test_moments_are_those_of_numpy(formula: str, expected: Callable[[dict[str, 
     if expected is None:
         parts = [columns["dose"][columns["sex"] == sex] for sex in "fm"]
         expected = lambda _: sum(len(part) * part.var(ddof=1) for part in parts) / 4_000  # noqa: E731
-    by = ["sex"] if "[" in formula or "total" in formula else []
+    by: list[str | dpc.Cut] = ["sex"] if "[" in formula or "total" in formula else []
+    by = [dpc.Cut("dose", [10, 20])] if "<=" in formula else by
     found = dpc.FormulaEstimator(estimand="?", formula=formula, cells=by).estimate(vault(columns), epsilon=100.0)
     assert found.estimate == pytest.approx(expected(columns), rel=2e-2)
 
@@ -159,9 +161,11 @@ def test_a_formula_without_a_value_says_so() -> None:
     [
         ({"formula": "n / sum1"}, "before this one: n, got 'sum1'"),
         ({"formula": "mean(dosis)"}, "did you mean 'dose'"),
+        ({"formula": "varianz(dose)", "variance": ""}, "did you mean 'variance'"),
+        ({"formula": "dose / 2", "variance": ""}, "of moments"),
         ({"formula": "mean(dose * score)"}, "a sum of your own"),
         ({"formula": "covariance(dose)"}, "column, column"),
-        ({"formula": "centred(dose)"}, "total adds up cells"),
+        ({"formula": "centred(dose)"}, "what a unit adds"),
         ({"formula": "n[1]"}, "at most 0 labels"),
         ({"formula": "n ** 99"}, "whole powers"),
         ({"formula": "n == n"}, "a formula of sums"),
@@ -195,7 +199,7 @@ def test_a_report_has_the_estimand_the_formula_and_the_sums_in_words() -> None:
     page = report.to_html()
     for text in (
         "estimate: covariance(dose, score) / variance(dose)",
-        "sum2 adds up centred(dose) * centred(score)",
+        "sum2: centred(dose) * centred(score)",
         "the bound on what one unit moves was computed from the sums, and certified",
         "Assumes: doses are random",
         "only if the assumptions of its design hold",

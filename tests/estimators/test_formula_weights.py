@@ -13,7 +13,7 @@ from dpcausal.estimators.average import estimator_for
 from dpcausal.planning.precision import half_width
 from dpcausal.schema import Protects
 from dpcausal.source import RecordingSource
-from tests.estimators.test_formula_estimator import SCHEMA, SLOPE, STRATIFIED, cells
+from tests.estimators.test_formula_estimator import BY_SUMS, SCHEMA, SLOPE, STRATIFIED, cells
 from tests.support.slow import sampled
 
 TRIAL = dpc.Schema(dpc.Treatment("treat"), dpc.Real("score", 0, 100))
@@ -91,7 +91,7 @@ def test_expectations_have_a_part_in_weights_and_own_weights_stay() -> None:
 
 @pytest.mark.parametrize("formula", ["n - n", "n / 0"])
 def test_a_formula_that_has_no_slopes_has_equal_weights(formula: str) -> None:
-    bare = replace(SLOPE, formula=formula, variance="")
+    bare = replace(BY_SUMS, formula=formula, variance="")
     assert set(bare.weighted(dpc.Rehearsal(SCHEMA, 5_000), dpc.Guarantee(epsilon=1.0)).weights.values()) == {1.0}
 
 

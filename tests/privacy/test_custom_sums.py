@@ -122,14 +122,14 @@ def test_no_unit_moves_random_sums_beyond_their_bound(seeds: range) -> None:
 
 def test_a_bound_that_takes_private_columns_as_fixed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     real = domain_of
-    summing._sensitivity.cache_clear()
+    summing.forget()
     monkeypatch.setattr(
         summing,
         "domain_of",
         lambda schema, protects: replace(real(schema, protects), changes=frozenset({"outcome"}), leaves=False),
     )
     assert any(most > bound for _, most, bound in bounded(range(QUICK)))
-    summing._sensitivity.cache_clear()
+    summing.forget()
 
 
 def test_sums_are_in_the_units_of_the_schema() -> None:

@@ -1,6 +1,7 @@
 """Whatever the tree, its numbers are within their ranges, and SQL and NumPy compute the same ones."""
 
 import itertools
+import pickle
 from functools import cache
 from typing import Any
 
@@ -220,3 +221,13 @@ def test_numbers_are_compared_by_value() -> None:
     assert 2 * (3 * z) == 6 * z
     assert z * z != z * Ticks("covariate_0")
     assert (z * z).low == 0
+
+
+def test_a_hash_stays_in_its_process() -> None:
+    """Texts have another hash in each process: a number that took its own along would not be found there."""
+    number = Where(Between(Code("treatment", 2), 1, 1), Ticks("outcome") + 1)
+    known = {number: hash(number)}
+    again = pickle.loads(pickle.dumps(number))  # noqa: S301 (its own)
+    assert not any("_hash" in vars(each) for each in tree.nodes(again))
+    assert again in known
+    assert again != Where(Between(Code("treatment", 2), 1, 1), Ticks("outcome") + 2)

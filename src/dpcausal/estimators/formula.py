@@ -33,6 +33,7 @@ from dpcausal.validation import did_you_mean
 
 _FUNCTIONS = {"sqrt": np.sqrt, "log": np.log, "exp": np.exp}
 _PUBLIC = ("middle", "half")
+_TOTAL = "total"
 _LARGEST_POWER = 8
 _UNITS = "n"
 """The number of units in formulas, where no sum or formula has this name."""
@@ -61,6 +62,14 @@ def sums_for(texts: Mapping[str, str], own: Mapping[str, str], schema: Schema) -
             ask(COUNT)
         elif isinstance(each, Call) and each.function in MOMENTS:
             moment(each, schema, ask)
+        elif isinstance(each, Call) and each.function not in (*_PUBLIC, *_FUNCTIONS, _TOTAL):
+            raise _unknown(each)
+    if not asked:
+        raise QueryError(
+            expected="a formula of n, of moments such as mean(score), or of sums of your own",
+            got="one of none",
+            hint="write for instance mean(score)[drug] - mean(score)[placebo], with cells=['arm'].",
+        )
     free = (name for place in itertools.count(1) if (name := f"sum{place}") not in {**own, **texts})
     further = [text for text in asked.values() if text not in own.values()]
     named = {_UNITS if text == COUNT and _UNITS not in {**own, **texts} else next(free): text for text in further}
@@ -152,7 +161,7 @@ class _Scope:
         raise QueryError(
             expected=f"a formula of sums with + - * / and whole powers up to {_LARGEST_POWER}",
             got=type(expression).__name__.lower(),
-            hint="write for instance total[drug] / n[drug] - total[placebo] / n[placebo].",
+            hint="write for instance mean(score)[drug] - mean(score)[placebo].",
         )
 
     def _named(self, name: str) -> Numbers:
@@ -160,7 +169,7 @@ class _Scope:
             raise QueryError(
                 expected=f"a sum or a formula before this one: {', '.join(self.known)}"[:300],
                 got=repr(name)[:80],
-                hint=f"{did_you_mean(name, self.known)}a formula sees sums, not columns.",
+                hint=f"{did_you_mean(name, self.known)}of columns a formula has moments: mean(score).",
             )
         return self.known[name]
 
@@ -172,12 +181,13 @@ class _Scope:
                 got=f"[{', '.join(cell.labels)}]"[:100],
                 hint="cells are listed as in cells=[...].",
             )
-        for label, known in zip(cell.labels, self.labels, strict=False):
+        for given, known in zip(cell.labels, self.labels, strict=False):
+            label = given if given in known else given.replace("<=", "≤").replace(">=", "≥")
             if label not in known:
                 raise QueryError(
                     expected=f"a label out of {', '.join(known)}"[:300],
                     got=repr(label)[:80],
-                    hint="labels are the values of a column, in ' marks where they are no words.",
+                    hint="labels are values of a column or its bins, in ' marks where they are no words; ≤ may be <=.",
                 )
             found = found[list(known).index(label)]
         return found
@@ -191,19 +201,24 @@ class _Scope:
                 return np.asarray(float(middle if call.function == "middle" else half))
         elif call.function in MOMENTS:
             return moment(call, self.schema, lambda text: self.added[parse(text)])
-        elif call.function == "total" or call.function in _FUNCTIONS:
+        elif call.function == _TOTAL or call.function in _FUNCTIONS:
             check_arguments(call.function, call.arguments, "number", 1)
             value = self.value(call.arguments[0])
-            if call.function == "total":
+            if call.function == _TOTAL:
                 return value.sum(axis=tuple(range(value.ndim - self.sets)))
             found: Numbers = _FUNCTIONS[call.function](value)
             return found
-        raise QueryError(
-            expected="mean(column), variance(column), covariance(column, column), middle(column), half(column), "
-            "total(number), or sqrt, log or exp of a number",
-            got=f"{call.function}(…)"[:80],
-            hint=did_you_mean(call.function, ("total", *MOMENTS, *_PUBLIC, *_FUNCTIONS)) + "total adds up cells.",
-        )
+        raise _unknown(call)
+
+
+def _unknown(call: Call) -> QueryError:
+    return QueryError(
+        expected="mean(column), variance(column), covariance(column, column), middle(column), half(column), "
+        "total(number), or sqrt, log or exp of a number",
+        got=f"{call.function}(…)"[:80],
+        hint=did_you_mean(call.function, (_TOTAL, *MOMENTS, *_PUBLIC, *_FUNCTIONS))
+        + "total adds up cells; for other sums over units say in sums what a unit adds.",
+    )
 
 
 def one_number(value: Any, name: str, sets: int = 0) -> Numbers:  # noqa: ANN401 (an array of any shape)
@@ -212,6 +227,6 @@ def one_number(value: Any, name: str, sets: int = 0) -> Numbers:  # noqa: ANN401
         raise QueryError(
             expected=f"one number as {name}",
             got=f"{np.shape(value)[0]:,} of them: one for each cell",
-            hint="name a cell, total[drug], or add up cells: total(...).",
+            hint="name a cell, mean(score)[drug], or add up cells: total(n * mean(score)) / total(n) is the mean.",
         )
     return np.asarray(value)

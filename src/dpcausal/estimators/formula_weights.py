@@ -32,26 +32,29 @@ _ROUNDS = 4
 """How often weights are chosen again, with the noise in the variance that the last ones make."""
 
 
-@lru_cache(256)
-def chosen_weights(
-    query: CustomSums,
-    texts: tuple[tuple[str, str], ...],
-    own: tuple[str, ...],
-    rehearsal: Rehearsal,
-    guarantee: Guarantee,
-) -> dict[str, float]:
+def chosen_weights(formulas: Formulas, rehearsal: Rehearsal, guarantee: Guarantee) -> dict[str, float]:
     """Return weights by the names of sums: 1 for all of them, the default, where no others are found to be better.
 
     Noise widens an interval by its variance in the estimate, and by its standard deviation in the sampling variance,
     which is at least that. The sum of both is made small, on average over what tables may be like.
 
     Args:
-        query: The sums.
-        texts: Formulas by their names, among them `estimate` and, if there is one, `variance`.
-        own: The sums that formulas may name.
+        formulas: The formulas, among them `estimate` and, if there is one, `variance`.
         rehearsal: What is expected of a table.
         guarantee: What is spent.
     """
+    own = tuple(formulas.own)
+    return dict(_chosen(formulas.query, tuple(formulas.texts.items()), own, rehearsal, guarantee))
+
+
+@lru_cache(256)
+def _chosen(
+    query: CustomSums,
+    texts: tuple[tuple[str, str], ...],
+    own: tuple[str, ...],
+    rehearsal: Rehearsal,
+    guarantee: Guarantee,
+) -> dict[str, float]:
     norm, schema = norm_of(guarantee), seen_by(query, rehearsal.schema)
     protects = schema.bounded_as(guarantee.protects)
     (description,), domain = query.sums(schema, protects, norm), domain_of(schema, protects)
@@ -82,7 +85,7 @@ def chosen_weights(
 
 
 def _noise(formulas: Formulas, rehearsal: Rehearsal, guarantee: Guarantee) -> tuple[Array, Array]:
-    """Return the variances that the default noise in each sum makes in the estimate and in its sampling variance."""
+    """Return the variances that default noise in each sum makes in the estimate and its variance, as shares of all."""
     count = len(formulas.query.texts)
     found = []
     for point in _points(rehearsal):

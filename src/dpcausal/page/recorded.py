@@ -120,7 +120,7 @@ METHODS = (
     message("robust over {count} of {all} sites; at each: {text}"),
 )
 ASSUMPTIONS = (
-    message("the formula is the estimand's"),
+    message("the formula is the estimand's, and its variance the estimate's"),
     message("treatment was randomised"),
     message("arms are comparable without adjustment, as in a randomised trial"),
     message("arms are comparable without adjustment, as in a trial"),

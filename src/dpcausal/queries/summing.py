@@ -1,11 +1,13 @@
 """Queries that are sums over units: described as data, from which everything else follows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.features import name_tuple
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
@@ -26,10 +28,13 @@ class SummingQuery(Query):
     adds_up: ClassVar[bool] = True
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data, each sum with its weight; several where their cells differ."""
+        """Return the answer as data, each sum with its weight; several where their cells differ.
+
+        The schema is as the query sees it (`seen_by`).
+        """
         raise NotImplementedError
 
-    def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
         """Return the size of one tick of each sum that is not a count, by its name in the description."""
         return {}
 
@@ -39,27 +44,51 @@ class SummingQuery(Query):
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on: who is compared, covariates in their order, the outcome."""
-        described = self.sums(schema, schema.protects, "l1")
-        names = {name for each in described for name in each.columns}
-        if not all(each.everyone for each in described):
+        found = described(self, schema, schema.protects, "l1")
+        names = {name for each in found for name in each.columns}
+        if not all(each.everyone for each in found):
             names.add("treatment")
         columns: dict[str, TableColumn] = {"treatment": schema.treatment, "arm": schema.treatment.every_arm}
         columns |= {f"covariate_{at}": column for at, column in enumerate(schema.covariates)}
         return tuple(column for name, column in (columns | {"outcome": schema.outcome}).items() if name in names)
 
 
+@dataclass(frozen=True)
+class CovariateQuery(SummingQuery):
+    """The base of queries about some covariates, which come first among its parameters.
+
+    Attributes:
+        covariates: The covariates.
+    """
+
+    covariates: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+
+
+@lru_cache(256)
+def described(query: SummingQuery, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
+    """Return a query's sums, made once for its price, its bound and its answer."""
+    return query.sums(schema, protects, norm)
+
+
+def forget() -> None:
+    """Forget descriptions and bounds: for tests that change how they are made."""
+    described.cache_clear()
+    _sensitivity.cache_clear()
+
+
 @lru_cache(1_000)
 def _sensitivity(query: SummingQuery, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-    described, ticks = query.sums(schema, protects, norm), query.ticks(schema)
-    for sums in described:
+    found, ticks = described(query, schema, protects, norm), query.ticks(schema)
+    for sums in found:
         _check_added(sums)
     coordinates = tuple(
-        Coordinate(name, ticks.get(key, 1.0), sums.weights[key])
-        for sums in described
-        for name, key in sums.keys.items()
+        Coordinate(name, ticks.get(key, 1.0), sums.weights[key]) for sums in found for name, key in sums.keys.items()
     )
     domain = domain_of(schema, protects)
-    bounds = [sensitivity_bound(sums, domain, norm).bound for sums in described]
+    bounds = [sensitivity_bound(sums, domain, norm).bound for sums in found]
     bound = bounds[0] if len(bounds) == 1 else together(bounds, norm)
     # Where nothing that is read is protected any noise would do; every number that leaves has some.
     return Sensitivity(norm, coordinates, bound or Fraction(1))

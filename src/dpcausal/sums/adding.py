@@ -104,6 +104,8 @@ def _is_fixed(number: Number, factors: Sequence[Number]) -> bool:
     """Return whether a number is the same for all units of a cell."""
     if number in factors or isinstance(number, Constant):
         return True
+    if not {name for factor in factors for name in factor.columns}.issuperset(number.columns):
+        return False
     return not isinstance(number, Ticks | Code) and all(_is_fixed(each, factors) for each in parts(number))
 
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.intervals import Range, Ranges, holds, interval, preimage
+from dpcausal.sums.intervals import Range, Ranges, holds_in, interval, preimage
 from dpcausal.sums.limits import spend
 from dpcausal.sums.numbers import (
     GRID,
@@ -259,13 +261,9 @@ def _column_cases(
     places = [trees.index(_tree(what)) for what in own]
     pieces = _pieces(own, keys, at)
     spend(20 * len(pieces) * (len(own) + sum(tree.nodes for tree in (*trees, *(factor for factor, _ in keys)))))
-    for low, high in pieces:
-        ranges = {name: (low, high)}
-        found = [interval(tree, ranges) for tree in trees]
-        values = tuple(
-            holds(what, found[place]) if isinstance(what, Between) else found[place]
-            for what, place in zip(own, places, strict=True)
-        )
+    values = _values(own, places, [[interval(tree, {name: piece}) for piece in pieces] for tree in trees], len(pieces))
+    for piece, found in zip(pieces, values, strict=True):
+        ranges = {name: piece}
         cell: int | None = 0
         for factor, count in keys:
             least, most = interval(factor, ranges)
@@ -276,7 +274,23 @@ def _column_cases(
             if cell is None or cell == NO_CELL:
                 break
             cell = cell * count + least
-        yield values, cell
+        yield found, cell
+
+
+def _values(
+    own: Sequence[Number | Between], places: Sequence[int], found: Sequence[Sequence[Range]], pieces: int
+) -> Iterable[tuple[Range, ...]]:
+    """Return the ranges of variables, piece by piece, given those of their trees."""
+    if not own:
+        return [()] * pieces
+    ends = [np.array(each, dtype=np.int64).T for each in found]
+    return zip(
+        *(
+            holds_in(what, *ends[place]) if isinstance(what, Between) else found[place]
+            for what, place in zip(own, places, strict=True)
+        ),
+        strict=True,
+    )
 
 
 def _pieces(own: Sequence[Number | Between], keys: Sequence[tuple[Number, int]], at: Range) -> list[Range]:

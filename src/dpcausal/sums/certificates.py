@@ -20,7 +20,7 @@ from dpcausal.errors import QueryError
 from dpcausal.sums.cases import Domain, Model, loosened, model_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.maximum import MOST_STATES, Array, Table, TooManyStatesError, largest
-from dpcausal.sums.pairs import Cuts, Kind, Pairs, kinds
+from dpcausal.sums.pairs import Cuts, Kind, Known, Pairs, kinds
 from dpcausal.sums.roots import root_above
 
 Norm = Literal["l1", "l2"]
@@ -59,7 +59,9 @@ def check(certificate: Certificate, description: Sums, domain: Domain) -> bool:
     return bound_from(model_of(description, domain), certificate.norm, certificate.cuts) <= certificate.bound
 
 
-def bound_from(model: Model, norm: Norm, cuts: CutsOfKinds, most: int = MOST_STATES) -> Fraction:
+def bound_from(
+    model: Model, norm: Norm, cuts: CutsOfKinds, most: int = MOST_STATES, *, known: Known | None = None
+) -> Fraction:
     """Return the bound that follows from cuts.
 
     Args:
@@ -67,12 +69,14 @@ def bound_from(model: Model, norm: Norm, cuts: CutsOfKinds, most: int = MOST_STA
         norm: The norm of changes.
         cuts: Where ranges of variables are cut, for each kind of change.
         most: The most states that are looked at together; with fewer, a bound may be larger.
+        known: Choices that were made before, and need not be made again.
 
     Raises:
         QueryError: If there are too many cases to go through.
     """
+    known = {} if known is None else known
     try:
-        moved = [moved_exactly(model, kind, cuts.get(kind, {}), norm, most) for kind in kinds(model)]
+        moved = [_moved_exactly(model, norm, kind, cuts.get(kind, {}), most=most, known=known) for kind in kinds(model)]
     except TooManyStatesError:
         raise QueryError(
             expected="sums of few columns, or of many that play the same part",
@@ -83,7 +87,9 @@ def bound_from(model: Model, norm: Norm, cuts: CutsOfKinds, most: int = MOST_STA
     return furthest if norm == "l1" else root_above(furthest)
 
 
-def moved_exactly(model: Model, kind: Kind, cuts: Cuts, norm: Norm, most: int) -> Fraction:
+def _moved_exactly(  # noqa: PLR0913 (what a bound is of, and how it is found)
+    model: Model, norm: Norm, kind: Kind, cuts: Cuts, *, most: int, known: Known
+) -> Fraction:
     """Return how far pairs of a kind move all sums at most, to the power of the norm; every rounding is up.
 
     Where there are too many cases, the bound is for more pairs than there are, in two ways, of which the better counts.
@@ -94,7 +100,7 @@ def moved_exactly(model: Model, kind: Kind, cuts: Cuts, norm: Norm, most: int) -
     found = []
     for each in (model, loosened(model)):
         with suppress(TooManyStatesError):
-            pairs = Pairs(each, kind, cuts)
+            pairs = Pairs(each, kind, cuts, known)
             tables, unit = _tables(pairs, norm)
             if each is model:
                 with suppress(TooManyStatesError):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from dpcausal.errors import QueryError
 
@@ -111,6 +112,11 @@ def parse(text: object) -> Expression:
             got=f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__,
             hint="write for instance 'centred(dose) * centred(score)'.",
         )
+    return _parsed(text)
+
+
+@lru_cache(maxsize=1_000)
+def _parsed(text: str) -> Expression:
     return _Reader(text).whole()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeVar
 
+from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums.numbers import (
     Between,
@@ -20,6 +21,7 @@ from dpcausal.sums.numbers import (
     Ticks,
     Where,
 )
+from dpcausal.sums.table import Table
 
 Range = tuple[int, int]
 Ranges = Mapping[str, Range]
@@ -61,8 +63,7 @@ def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: C901, PLR0911 (one
             low, high = interval(tree.number, ranges)
             if (low, high) == (tree.number.low, tree.number.high):
                 return tree.low, tree.high
-            reached = tree.values[low : high + 1]
-            return min(reached), max(reached)
+            return Table(tree.values).ends(low, high)
         case Where():
             certain, possible = holds(tree.condition, interval(tree.condition.number, ranges))
             low, high = interval(tree.number, ranges)
@@ -76,6 +77,13 @@ def holds(condition: Between, at: Range) -> Range:
     certain = condition.least <= low and high <= condition.most
     possible = low <= condition.most and condition.least <= high
     return int(certain), int(possible)
+
+
+def holds_in(condition: Between, low: Int64s, high: Int64s) -> list[Range]:
+    """Return what `holds` does in many ranges of a number."""
+    certain = (condition.least <= low) & (high <= condition.most)
+    possible = (low <= condition.most) & (condition.least <= high)
+    return list(zip(certain.astype(int).tolist(), possible.astype(int).tolist(), strict=True))
 
 
 def preimage(tree: Number, least: int, most: int) -> Range | None:  # noqa: PLR0911 (one case for each kind)

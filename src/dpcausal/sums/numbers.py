@@ -249,10 +249,7 @@ class Lookup(Number):
                 got=f"{len(self.values):,} values for numbers from {self.number.low} to {self.number.high}",
                 hint="hold the number within the table: Clip(number, 0, len(values) - 1).",
             )
-        low, high = self.number.low, self.number.high
-        all_reached = (low, high) == (0, len(self.values) - 1)
-        reached = Table(self.values if all_reached else self.values[low : high + 1])
-        self._made(*reached.ends, [self.number])
+        self._made(*Table(self.values).ends(self.number.low, self.number.high), [self.number])
 
     @property
     def runs(self) -> tuple[tuple[int, int, int], ...]:

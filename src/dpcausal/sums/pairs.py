@@ -14,13 +14,15 @@ import numpy as np
 
 from dpcausal.errors import QueryError
 from dpcausal.sums.cases import NO_CELL, Case, Form, Model
-from dpcausal.sums.choices import Choice, Side
-from dpcausal.sums.intervals import Range
+from dpcausal.sums.choices import Boxes, Choice, Side
 from dpcausal.sums.limits import spend
 from dpcausal.sums.maximum import Array, TooManyStatesError, spread
 
 Cuts = Mapping[tuple[int, int], tuple[int, ...]]
 """Where the range of a variable in a case of its slot is cut: by variable and case, in rising order."""
+
+Known = dict[Boxes, Choice]
+"""Choices that were made for other pairs, or with other cuts."""
 
 _MOST_CASES = 300
 """How many cases a slot may have where a unit may go from any to any other."""
@@ -107,8 +109,9 @@ class Pairs:
         sizes: How many states each choice has.
     """
 
-    def __init__(self, model: Model, kind: Kind, cuts: Cuts) -> None:
-        self.model, self.kind, self.cuts = model, kind, cuts
+    def __init__(self, model: Model, kind: Kind, cuts: Cuts, known: Known) -> None:
+        """List the choices; those that are `known` already are not made again, and new ones are added there."""
+        self.model, self.kind, self.cuts, self._known = model, kind, cuts, known
         self._shared = {variable for slot in model.slots if not slot.changes for variable in slot.variables}
         self.forms = tuple(self._forms())
         self.squared = frozenset(
@@ -120,6 +123,8 @@ class Pairs:
             for side in self._sides(var, sides)
         )
         self.choices: list[Choice] = []
+        self._kinds: list[int] = []
+        self._numbers: dict[object, int] = {}
         self.choice_of: dict[Side, int] = {}
         for place in range(len(model.slots)):
             self._choose(place)
@@ -129,8 +134,6 @@ class Pairs:
         )
         self._once = {self.bent[side] for side, count in uses.items() if count == 1}
         self._rank = {side: at for choice in self.choices for at, side in enumerate(choice.corners)}
-        found: dict[object, int] = {}
-        self._kinds = [found.setdefault(choice.kind, len(found)) for choice in self.choices]
         self.sizes = dict(enumerate([*(choice.size for choice in self.choices), *(2 for _ in self.bent)]))
 
     def _forms(self) -> Iterator[tuple[Form, tuple[int, ...]]]:
@@ -175,52 +178,28 @@ class Pairs:
 
     def _add(self, place: int, boxes: Sequence[Mapping[int, int]]) -> None:
         """Add one choice with the corners of all pieces of some cases."""
-        slot, choice = self.model.slots[place], Choice()
-        sides = [(variable, side) for variable in slot.variables for side in (boxes[0] if boxes else ())]
-        if self.squared.isdisjoint(sides) and all(low == high for case in slot.cases for low, high in case.ranges):
-            # A box of points has one corner.
-            spend(20 * (1 + len(sides)) * len(boxes))
-            choice.size = len(boxes)
-            for at, variable in enumerate(slot.variables):
-                points = [case.ranges[at][0] for case in slot.cases]
-                for side in boxes[0] if boxes else ():
-                    choice.corners[variable, side] = [points[box[side]] for box in boxes]
-            boxes = ()
-        for box in boxes:
-            spend(40 * len(slot.variables) * len(box))
-            parts = [self._parts(variable, at, slot.cases, box) for at, variable in enumerate(slot.variables)]
-            spend(20 * len(slot.variables) * math.prod(map(len, parts)))
-            for pieces in itertools.product(*parts):
-                ranges = {side: range_ for piece in pieces for side, range_ in piece.items()}
-                choice.add(ranges, {side: box[side[1]] for side in ranges if side in self.squared})
-            if not slot.variables:
-                choice.size += 1
-        choice.reduce()
-        self.choice_of |= dict.fromkeys(sides, len(self.choices))
-        self.choices.append(choice)
-
-    def _parts(self, variable: int, at: int, cases: Sequence[Case], box: Mapping[int, int]) -> list[dict[Side, Range]]:
-        """Return the pieces of a variable's ranges, before and after."""
-        ranges = {(variable, side): cases[case].ranges[at] for side, case in box.items()}
-        if self.squared.isdisjoint(ranges):
-            return [ranges]
-        cut = {side: self._cut(side, box[side[1]], range_) for side, range_ in ranges.items()}
-        if len(ranges) == 2 and max(map(len, cut.values())) > 1 and self._factors(variable):
-            # The largest change is where one of both units is at an end.
-            old, new = ranges
-            return [
-                *({old: (end, end), new: piece} for end in set(ranges[old]) for piece in cut[new]),
-                *({old: piece, new: (end, end)} for end in set(ranges[new]) for piece in cut[old]),
-            ]
-        return [dict(zip(ranges, each, strict=True)) for each in itertools.product(*cut.values())]
-
-    def _cut(self, side: Side, case: int, range_: Range) -> list[Range]:
-        """Return the pieces of a range."""
-        if side not in self.squared:
-            return [range_]
-        low, high = range_
-        inner = [each for each in self.cuts.get((side[0], case), ()) if low < each < high]
-        return list(itertools.pairwise([low, *inner, high])) or [range_]
+        slot = self.model.slots[place]
+        sides = [(at, side) for at in range(len(slot.variables)) for side in (boxes[0] if boxes else ())]
+        squared = frozenset((at, side) for at, side in sides if (slot.variables[at], side) in self.squared)
+        cuts = tuple(
+            ((at, case), self.cuts[variable, case])
+            for at, variable in enumerate(slot.variables)
+            for case in range(len(slot.cases))
+            if (variable, case) in self.cuts
+        )
+        among = Boxes(
+            tuple(case.ranges for case in slot.cases),
+            tuple(tuple(box.items()) for box in boxes),
+            squared,
+            frozenset(at for at in {at for (at, _), _ in cuts} if self._factors(slot.variables[at])),
+            cuts,
+        )
+        if among not in self._known:
+            self._known[among] = among.choice()
+        found = self._known[among]
+        self.choice_of |= {(slot.variables[at], side): len(self.choices) for at, side in sides}
+        self.choices.append(found.of(slot.variables))
+        self._kinds.append(self._numbers.setdefault(found.kind, len(self._numbers)))
 
     def _factors(self, variable: int) -> bool:
         """Return whether squares of a variable count alike before and after, and no higher power is there.
@@ -295,20 +274,16 @@ class Pairs:
     def _likeness(self, form: Form, sides: Sequence[int], axes: Sequence[int]) -> object:
         """Return what tells a form's changes from others: many forms differ only in which variables they are of."""
         place = {axis: at for at, axis in enumerate(axes)}
-        terms = tuple(
-            (
-                factor,
-                tuple(
-                    (place[self.choice_of[each]], self._rank[each], power, place.get(self.bent.get(each, -1)))
-                    for variable, power in monomial
-                    for each in self._sides(variable, (side,))
-                ),
-            )
-            for side in sides
-            for monomial, factor in form.terms
-        )
+        terms: list[int | None] = []
+        for side in sides:
+            for monomial, factor in form.terms:
+                terms += (factor, len(monomial))
+                for variable, power in monomial:
+                    each = (variable, OLD) if variable in self._shared else (variable, side)
+                    bent = place.get(self.bent[each]) if each in self.bent else None
+                    terms += (place[self.choice_of[each]], self._rank[each], power, bent)
         kept = tuple(self._kinds[axis] if axis < len(self.choices) else axis in self._once for axis in axes)
-        return terms, kept, form.error, len(sides)
+        return tuple(terms), kept, form.error, len(sides)
 
     def _sizes(self, form: Form, sides: Sequence[int], axes: Sequence[int], *, exact: bool) -> tuple[Array, Array]:
         """Return how far a form changes at most, in its own unit: where squares do not bend, and where they may."""

@@ -12,7 +12,7 @@ from dpcausal.sums.certificates import POWERS, Certificate, Norm, bound_from
 from dpcausal.sums.description import Sums
 from dpcausal.sums.limits import limited_work
 from dpcausal.sums.maximum import Array, Table, TooManyStatesError, largest
-from dpcausal.sums.pairs import Cuts, Kind, Pairs, kinds
+from dpcausal.sums.pairs import Cuts, Kind, Known, Pairs, kinds
 from dpcausal.sums.roots import root_above
 
 TOLERANCE = 8e-4
@@ -50,10 +50,11 @@ def _model(description: Sums, domain: Domain) -> Model:
 
 
 def _computed(model: Model, norm: Norm) -> Certificate:
+    known: Known = {}
     with limited_work():
-        cuts = _search(model, norm)
+        cuts = _search(model, norm, known)
     with limited_work():
-        return Certificate(norm, bound_from(model, norm, cuts), cuts)
+        return Certificate(norm, bound_from(model, norm, cuts, known=known), cuts)
 
 
 _kept_bound = lru_cache(1_000)(_computed)
@@ -66,7 +67,7 @@ def together(bounds: Sequence[Fraction], norm: Norm) -> Fraction:
     return root_above(sum((each**2 for each in bounds), Fraction(0)))
 
 
-def _search(model: Model, norm: Norm) -> dict[Kind, Cuts]:
+def _search(model: Model, norm: Norm, known: Known) -> dict[Kind, Cuts]:
     """Return cuts with which the bound is near the largest move. Floats may guide where to cut, and decide no bound."""
     if all(times == 1 for form in model.forms for each, _ in form.terms for _, times in each):
         return {}
@@ -74,7 +75,7 @@ def _search(model: Model, norm: Norm) -> dict[Kind, Cuts]:
     tried = []
     for kind in kinds(model):
         with suppress(TooManyStatesError):
-            tried.append(_Tried(Pairs(model, kind, {}), power))
+            tried.append(_Tried(Pairs(model, kind, {}, known), power))
     parts = dict.fromkeys((each.pairs.kind for each in tried), _PARTS)
     for _ in range(_ROUNDS):
         target = max((each.attained for each in tried), default=0.0) * (1 + power * TOLERANCE)
@@ -84,7 +85,7 @@ def _search(model: Model, norm: Norm) -> dict[Kind, Cuts]:
             if each.most <= target or not parts[kind]:
                 continue
             try:
-                tried[place] = _Tried(Pairs(model, kind, each.more_cuts(target, parts[kind])), power)
+                tried[place] = _Tried(Pairs(model, kind, each.more_cuts(target, parts[kind]), known), power)
             except TooManyStatesError:
                 parts[kind] = 2 if parts[kind] > 2 else 0
     return {each.pairs.kind: each.pairs.cuts for each in tried if each.pairs.cuts}

@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
+
+from dpcausal.arrays import Int64s
 from dpcausal.sums.limits import check_table
 
 
 class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
-    """Whole numbers, perhaps many, that are checked, hashed and searched for the largest once."""
+    """Whole numbers, perhaps many, that are checked and hashed once."""
 
     def __new__(cls, values: Iterable[int]) -> "Table":  # noqa: PYI034 (a table stays what it is)
         """Return the values themselves where they are a table already."""
@@ -26,9 +29,14 @@ class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
         return super().__hash__()
 
     @cached_property
-    def ends(self) -> tuple[int, int]:
-        """The least and the largest value."""
-        return min(self), max(self)
+    def array(self) -> Int64s:
+        """The values as an array."""
+        return np.array(self, dtype=np.int64)
+
+    def ends(self, low: int, high: int) -> tuple[int, int]:
+        """Return the least and the largest value from one place to another."""
+        reached = self.array[low : high + 1]
+        return int(reached.min()), int(reached.max())
 
     @cached_property
     def runs(self) -> tuple[tuple[int, int, int], ...]:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from dpcausal.arrays import Int64s
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.summing import SummingQuery, described
 from dpcausal.schema import Schema
 from dpcausal.sums import numbers
 from dpcausal.sums.adding import Addends, addends
@@ -27,15 +27,15 @@ def answer(context: AnswerContext[SummingQuery]) -> Answer:
     """Return the sums of a query as its description says."""
     protects = context.schema.bounded_as(context.guarantee.protects)
     ticks: dict[str, int] = {}
-    for sums in context.query.sums(context.schema, protects, "l2" if context.guarantee.delta else "l1"):
+    for sums in described(context.query, context.schema, protects, "l2" if context.guarantee.delta else "l1"):
         ticks |= add_up(context.engine, sums)
     return Answer(ticks)
 
 
 def runs_kernel(query: SummingQuery, schema: Schema, engine: Engine) -> bool:
     """Return whether a query's sums are added up by a kernel; see `vault.context.KERNELS`."""
-    described = query.sums(schema, schema.protects, "l1")
-    return any(_kernel(addends(each), engine) is not None for each in described)
+    found = described(query, schema, schema.protects, "l1")
+    return any(_kernel(addends(each), engine) is not None for each in found)
 
 
 def add_up(engine: Engine, sums: Sums) -> dict[str, int]:
@@ -85,9 +85,12 @@ def _added(wanted: Addends, batch: Batch) -> Int64s:
     """Return the sums over some rows."""
     lines = evaluate((*wanted.factors, *wanted.numbers), batch)
     place = _place(wanted, lines)
-    totals = np.zeros((int(np.prod(wanted.shape)), len(wanted.numbers)), dtype=np.int64)
-    for total, line in zip(totals.T, lines[len(wanted.factors) :], strict=True):
-        np.add.at(total, place, line)
+    totals = np.zeros((math.prod(wanted.shape), len(wanted.numbers)), dtype=np.int64)
+    for at, (number, line) in enumerate(zip(wanted.numbers, lines[len(wanted.factors) :], strict=True)):
+        if number.size * BATCH_ROWS <= _EXACT:
+            totals[:, at] = np.bincount(place, line, len(totals))
+        else:
+            np.add.at(totals[:, at], place, line)
     return totals
 
 

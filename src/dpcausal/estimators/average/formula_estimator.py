@@ -127,8 +127,12 @@ class FormulaEstimator(BaseEstimator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that it uses, apart from the treatment's."""
-        own = CustomSums(self.sums, self.cells).columns if self.sums else tuple(cut.name for cut in self.cells)
+        own = CustomSums(self.sums, self.cells).columns if self.sums else self._cell_names
         return tuple(dict.fromkeys((*own, *columns_in(self._texts))))
+
+    @property
+    def _cell_names(self) -> tuple[str, ...]:
+        return tuple(cut.name for cut in cuts_of(self.cells)) if self.cells else ()
 
     @property
     def _texts(self) -> dict[str, str]:
@@ -138,9 +142,9 @@ class FormulaEstimator(BaseEstimator):
         """Return the query that it asks: all sums of its formulas."""
         return CustomSums(sums_for(self._texts, self.sums, schema), self.cells, self.weights)
 
-    def formulas(self, source: Source) -> Formulas:
-        """Return the formulas of a source's sums: definitions, the estimate and its variance."""
-        return Formulas(self.query(source.schema), source.schema, self._texts, self.sums)
+    def formulas(self, schema: Schema) -> Formulas:
+        """Return the formulas of its sums: definitions, the estimate and its variance."""
+        return Formulas(self.query(schema), schema, self._texts, self.sums)
 
     def weighted(self, rehearsal: Rehearsal, guarantee: Guarantee) -> Self:
         """Return this estimator with the weights for which noise is expected to widen its interval least.
@@ -170,19 +174,18 @@ class FormulaEstimator(BaseEstimator):
             )
         if self.weights:
             return self
-        formulas = self.formulas(rehearsal)
-        query, names = formulas.query, formulas.query.names(rehearsal.schema)
-        _check(formulas, len(names), self._notes(query))
-        spent = narrower(query, rehearsal, guarantee, names[0])
-        weights = chosen_weights(query, tuple(self._texts.items()), tuple(self.sums), rehearsal, spent)
-        return replace(self, weights=weights)
+        formulas = self.formulas(rehearsal.schema)
+        names = formulas.query.names(rehearsal.schema)
+        _check(formulas, len(names), self._notes(formulas.query))
+        spent = narrower(formulas.query, rehearsal, guarantee, names[0])
+        return replace(self, weights=chosen_weights(formulas, rehearsal, spent))
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         allowed = guarantee_for(source, epsilon, delta)
-        formulas = self.weighted(Rehearsal(source.schema, _UNITS, rule=source.rule), allowed).formulas(source)
-        query = formulas.query
-        names = query.names(source.schema)
+        expected = Rehearsal(source.schema, _UNITS, rule=source.rule)
+        formulas = self.weighted(expected, allowed).formulas(source.schema)
+        query, names = formulas.query, formulas.query.names(source.schema)
         notes = self._notes(query)
         _check(formulas, len(names), notes)
         guarantee = narrower(query, source, allowed, names[0])
@@ -213,7 +216,7 @@ class FormulaEstimator(BaseEstimator):
             n=source.n,
             method="a formula of sums",
             guarantee=guarantee,
-            assumptions=(*self.assumptions, "the formula is the estimand's", *handled),
+            assumptions=(*self.assumptions, "the formula is the estimand's, and its variance the estimate's", *handled),
             receipts=(release.receipt,),
             quantity=self.estimand,
             compared=compared,
@@ -226,8 +229,8 @@ class FormulaEstimator(BaseEstimator):
     def _notes(self, query: CustomSums) -> tuple[str, ...]:
         """Return all that a reader needs to compute it again: formulas and sums."""
         definitions = "; ".join(f"{name} = {text}" for name, text in self.definitions.items())
-        sums = "; ".join(f"{name} adds up {text}" for name, text in query.texts.items())
-        cells = ", ".join(cut.name for cut in self.cells)
+        sums = "; ".join(f"{name}: {text}" for name, text in query.texts.items())
+        cells = ", ".join(self._cell_names)
         notes = (
             f"estimate: {self.formula}",
             *([f"sampling variance: {self.variance}"] if self.variance else []),
