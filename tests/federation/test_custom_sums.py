@@ -67,11 +67,11 @@ def test_three_sites_answer_by_files(federation: Federation, pooling: str) -> No
     # Sites are asked with the weights that the study's text holds, and compute the same bound.
     assert isinstance(study.estimator, dpc.FormulaEstimator)
     assert len(study.estimator.weights) == 6  # one for each sum
-    noise = calibrate(study.estimator.query, SCHEMA, dpc.Guarantee(epsilon=1.0))
+    noise = calibrate(study.estimator.query(SCHEMA), SCHEMA, dpc.Guarantee(epsilon=1.0))
     for name in federation.tables:
         message = (federation.folder / "exchange" / "in" / f"{name}.message.json").read_text()
         (release,) = json.loads(claimed_body(message))["answer"]["releases"]
-        assert from_dict(release["query"]) == study.estimator.query
+        assert from_dict(release["query"]) == study.estimator.query(SCHEMA)
         coordinates = zip(noise.scales, noise.sensitivity.coordinates, strict=True)
         assert release["scales"] == [(scale or 0.0) * at.tick for scale, at in coordinates]
 
