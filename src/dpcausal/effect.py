@@ -68,8 +68,7 @@ class Effect(OtherNames):
         includes_missing: Whether the effect is that in all units, with an outcome or without, not in those with one.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
-        quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`. Where it is
-            the estimand, the estimate is that of a number which somebody described, not of a difference between arms.
+        quantity: What the arms differ in, where it is not the mean outcome; the estimand, if that is no difference.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that intervals and p-values allow for; it is not in the
             standard error. Only `with_bias` and `with_left_in` change it.
