@@ -17,7 +17,7 @@ from dpcausal.sums.numbers import Constant, Number, Product, columns, nodes
 
 Norm = Literal["l1", "l2"]
 CHANGE, OWN, OTHER = "Change", "Own", "Other"
-_MOST_LEAVES, _FEW, _MANY = 1_500, 8, 40
+_MOST_LEAVES, _FEW, _MANY = 8_000, 8, 40
 """How many leaves a certificate may have, how many values a column that is split first, and what are many terms."""
 
 

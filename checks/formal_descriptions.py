@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from checks.formal_cases import NORMS
 from checks.formal_certificates import Norm
 from checks.formal_claims import Claim
 from dpcausal.columns import Binary, Category, Column
 from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
+    CovariateSums,
+    CovariateTotals,
+    MetricMoments,
     Query,
     ReceivedMoments,
     RegressionMoments,
@@ -52,6 +56,23 @@ def _claim(query: Query, schema: Schema, norm: Norm) -> Claim:
     return Claim(_described(query, schema, norm), domain_of(schema, schema.protects), norm, bound)
 
 
+WHOLLY = ("covariate_sums", "covariate_totals")
+"""The queries of which bounds are certified at every level of protection and in both norms."""
+
+_LEVELS: Mapping[str, Protects] = {"record": "record", "within_arm": "record_within_arm", "outcome": "outcome"}
+
+
+def _wholly() -> dict[str, Claim]:
+    """Return the claims of queries that are certified wholly."""
+    made: tuple[Query, ...] = CovariateSums(["age"]), CovariateTotals(["age", "smoker", "ward"])
+    return {
+        f"{name}_{level}_{norm}": _claim(query, _schema(protects), norm)
+        for name, query in zip(WHOLLY, made, strict=True)
+        for level, protects in _LEVELS.items()
+        for norm in NORMS
+    }
+
+
 def claims() -> Mapping[str, Claim]:
     """Return all claims by name."""
     record, within, outcome = _schema("record"), _schema("record_within_arm"), _schema("outcome")
@@ -64,6 +85,8 @@ def claims() -> Mapping[str, Claim]:
         "received_moments_outcome_l1": _claim(ReceivedMoments("smoker"), outcome, "l1"),
         "arm_outcome_counts_record_l1": _claim(ArmOutcomeCounts([2, 5]), record, "l1"),
         "regression_moments_20_within_arm_l2": _claim(every, _schema("record_within_arm", twenty), "l2"),
+        "metric_moments_record_l2": _claim(MetricMoments([["pain"]], [1.0]), record, "l2"),
+        **_wholly(),
     }
 
 
