@@ -157,7 +157,7 @@ class Review:
         """Return what a unit adds to each sum that the study describes."""
         from dpcausal.queries import CustomSums  # noqa: PLC0415 (a heavy import)
 
-        asked = (query for query, _ in self.study.site_questions(site=self.policy.site))
+        asked = (each.query for each in self.study.site_questions(site=self.policy.site))
         texts = (each.texts.items() for each in asked if isinstance(each, CustomSums))
         return tuple(dict.fromkeys(f"{name}: {' '.join(text.split())}" for each in texts for name, text in each))
 
