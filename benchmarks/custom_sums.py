@@ -1,6 +1,6 @@
 """How often 95 % intervals of formulas of sums cover the truth, over simulated tables with a vault's answers.
 
-`python -m benchmarks.custom_sums --runs 400 --json`
+`python -m benchmarks.custom_sums --runs 200 --json`
 
 Noise has the laws and sizes of the vault's, from a seed.
 """
@@ -134,8 +134,8 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    add_arguments(parser, 400)
-    parser.add_argument("--n", type=int, nargs="+", default=[5_000, 20_000])
+    add_arguments(parser, 200)
+    parser.add_argument("--n", type=int, nargs="+", default=[5_000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     chosen = parser.parse_args()
     cells = [Cell(*setting) for setting in itertools.product(GENERATORS, chosen.n, chosen.epsilon)]

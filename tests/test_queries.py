@@ -60,7 +60,7 @@ def test_every_query_has_examples_for_any_schema(name: str) -> None:
         for outcome in (dpc.Real("score", 0, 10, missing=5), dpc.Binary("sick", missing=0))
         for size in range(len(covariates) + 1)
         for chosen in itertools.combinations(reversed(covariates), size)
-        for entry in (None, "ward", "age")
+        for entry in ((None, "ward", "age") if chosen == (*reversed(covariates),) else (None,))
     ]
     for schema in (*schemas, standard_schema("outcome")):
         for query in QUERIES[name].examples(schema):

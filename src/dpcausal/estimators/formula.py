@@ -227,6 +227,6 @@ def one_number(value: Any, name: str, sets: int = 0) -> Numbers:  # noqa: ANN401
         raise QueryError(
             expected=f"one number as {name}",
             got=f"{np.shape(value)[0]:,} of them: one for each cell",
-            hint="name a cell, mean(score)[drug], or add up cells: the mean of all is total(n * mean(score)) / total(n).",
+            hint="name a cell, mean(score)[drug], or add up cells: total(n * mean(score)) / total(n) is the mean.",
         )
     return np.asarray(value)

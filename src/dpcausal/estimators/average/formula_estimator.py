@@ -127,8 +127,12 @@ class FormulaEstimator(BaseEstimator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that it uses, apart from the treatment's."""
-        own = CustomSums(self.sums, self.cells).columns if self.sums else tuple(cut.name for cut in self.cells)
+        own = CustomSums(self.sums, self.cells).columns if self.sums else self._cell_names
         return tuple(dict.fromkeys((*own, *columns_in(self._texts))))
+
+    @property
+    def _cell_names(self) -> tuple[str, ...]:
+        return tuple(cut.name for cut in cuts_of(self.cells)) if self.cells else ()
 
     @property
     def _texts(self) -> dict[str, str]:
@@ -226,7 +230,7 @@ class FormulaEstimator(BaseEstimator):
         """Return all that a reader needs to compute it again: formulas and sums."""
         definitions = "; ".join(f"{name} = {text}" for name, text in self.definitions.items())
         sums = "; ".join(f"{name}: {text}" for name, text in query.texts.items())
-        cells = ", ".join(cut.name for cut in self.cells)
+        cells = ", ".join(self._cell_names)
         notes = (
             f"estimate: {self.formula}",
             *([f"sampling variance: {self.variance}"] if self.variance else []),

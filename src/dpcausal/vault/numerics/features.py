@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
+from functools import cached_property
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID
+from dpcausal.queries.coerced import features
 from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
-from dpcausal.real import Real
 from dpcausal.schema import Schema
+from dpcausal.sums.evaluation import evaluate
+from dpcausal.sums.numbers import Constant, Number
 from dpcausal.vault.engines import Batch
 
 
@@ -22,7 +23,7 @@ class Features:
     """
 
     def __init__(self, covariates: Sequence[str], schema: Schema) -> None:
-        self.covariates = covariates_named(covariates, schema)
+        self._schema, self.covariates = schema, covariates_named(covariates, schema)
         names = [column.name for column in schema.covariates]
         self.columns = tuple(f"covariate_{names.index(column.name)}" for column in self.covariates)
         self.names = feature_names(covariates, schema)
@@ -30,18 +31,13 @@ class Features:
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
         self.scale = GRID * self.root  # the same in ticks
 
+    @cached_property
+    def _lines(self) -> list[Number]:
+        return [Constant(GRID), *features([column.name for column in self.covariates], self._schema)]
+
     def ticks(self, batch: Batch) -> Int64s:
         """Return the features of some rows, one line a feature."""
-        lines = [np.full(len(batch["treatment"]), GRID, dtype=np.int64)]
-        for column, name in zip(self.covariates, self.columns, strict=True):
-            codes = batch[name]
-            if isinstance(column, Real):
-                lines.append(codes)
-            elif len(column.values) == 2:
-                lines.append(codes * (2 * GRID) - GRID)
-            else:
-                lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
-        return np.array(lines, dtype=np.int64)
+        return evaluate(self._lines, batch)
 
     def codes(self, batch: Batch) -> dict[str, Int64s]:
         """Return the covariates of some rows by their names."""
