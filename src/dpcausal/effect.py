@@ -323,8 +323,7 @@ class Effect(OtherNames):
         missing = () if self.rehearsed else missing_lines(self.missing_outcomes, self.includes_missing)
         table += [*table_rows("missing", missing), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
-        table += table_rows("assumes", self.assumptions)
-        table += table_rows("note", self.notes)
+        table += [*table_rows("assumes", self.assumptions), *table_rows("note", self.notes)]
         table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
         return table
 

@@ -326,9 +326,7 @@ class Study:
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return the queries of the estimator. One that depends on an earlier answer holds a rehearsed answer."""
-        source = RecordingSource(self.rehearsal(n))
-        self._estimate(source, site)
-        return tuple(source.asked)
+        return session_questions([lambda source: self._estimate(source, site)], self.rehearsal(n))
 
     def site_questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return all queries that one of many sites is asked.
