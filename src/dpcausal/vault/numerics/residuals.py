@@ -48,8 +48,7 @@ class Residuals:
         query = self._query
         models = (query.covariates, query.propensity, query.control, query.treated)
         score, _ = AugmentedScores(*models, "ATE", query.clip, limit).score(self._schema)
-        (line,) = evaluate([score], batch)
-        return line
+        return evaluate([score], batch).ravel()
 
 
 @cache
