@@ -19,7 +19,7 @@ from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.coverage import STRATA, Columns, Study, confounded, even, risky, skewed, varied, yes_or_no
 from dpcausal.arrays import Int64s
 from dpcausal.audit.tables import Unmetered, exact_answer
-from dpcausal.calibration import NoiseShare, calibrate, share_of
+from dpcausal.calibration import Asked, NoiseShare, calibrate, share_of
 from dpcausal.effect import Effect, Estimator
 from dpcausal.federation.aggregate import summed_release
 from dpcausal.guarantee import Guarantee, Rule
@@ -118,9 +118,8 @@ class SecureSites:
         """Return the sum of the sites' answers."""
         sites = len(self._engines)
         return summed_release(
-            query,
+            Asked(query, guarantee),
             self.schema,
-            guarantee,
             self.many(query, guarantee, 1)[0].tolist(),
             sites=sites,
             honest=honest_of(sites),

@@ -1,12 +1,14 @@
 """The architecture rules, checked on the source text: `python -m checks.architecture`.
 
-Who may import whom, where dangerous libraries may appear, which words belong to which package, how long a file may be.
+Who may import whom, that nobody does so in a circle, where dangerous libraries may appear, which words belong to which
+package, how long a file may be.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PACKAGE = "dpcausal"
@@ -177,7 +179,7 @@ MODULE_IMPORTERS = {"dpcausal.vault.noise": ("vault/door.py",)}
 
 PATTERN_PACKAGES = {
     r"\b(np|numpy)\.random|from numpy import [^\n]*\brandom\b|default_rng": (
-        *("interval.py", "rehearsal/population.py", "testing/", "audit/"),
+        *("interval.py", "rehearsal/population.py", "sums/weights.py", "testing/", "audit/"),
     ),
     r"\burandom\b": ("ledger/chain.py",),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
@@ -213,6 +215,13 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{PACKAGE}.relative"
 
 
+def package_of(path: str) -> str:
+    """Return the package that a path of a module belongs to: one with rules of its own, or the first folder."""
+    parts = path.removesuffix(".py").split("/")
+    inside = ("/".join(parts[:length]) for length in range(len(parts), 1, -1))
+    return next((package for package in inside if package in MAY_IMPORT), parts[0])
+
+
 def allowed_packages(package: str) -> tuple[str, ...]:
     """Return the packages that a package may import from."""
     return (*NOUNS[: NOUNS.index(package)], package) if package in NOUNS else MAY_IMPORT.get(package, ())
@@ -223,13 +232,10 @@ def violations(root: Path) -> Iterator[str]:
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
         text = path.read_text(encoding="utf-8")
-        package = next(
-            (package for package in MAY_IMPORT if "/" in package and file.startswith(f"{package}/")), file.split("/")[0]
-        )
-        package = package.removesuffix(".py")
+        package = package_of(file)
         for line, module in imports(ast.parse(text)):
             library, _, rest = module.partition(".")
-            inner = rest.partition(".")[0]
+            inner = package_of(rest.replace(".", "/"))
             if library == PACKAGE and file != "__init__.py" and inner not in allowed_packages(package):
                 yield f"{file}:{line}: {package} may not import {module}"
             owner = next((owner for owner in MODULE_IMPORTERS if f"{module}.".startswith(f"{owner}.")), None)
@@ -245,6 +251,31 @@ def violations(root: Path) -> Iterator[str]:
             yield f"{file}: longer than {LONGEST} lines"
 
 
+def cycles(root: Path) -> Iterator[str]:
+    """Yield a cycle of imports between files of the package at `root`, and one between packages, if there are any."""
+    paths = {
+        path.relative_to(root).with_suffix("").as_posix().removesuffix("/__init__"): path for path in root.rglob("*.py")
+    }
+    del paths["__init__"]  # the front page imports everything, and nothing imports it
+    files = {path: set(_imported(file, paths)) for path, file in paths.items()}
+    packages: dict[str, set[str]] = {}
+    for path, found in files.items():
+        packages.setdefault(package_of(path), set()).update(map(package_of, found))
+    for graph in (files, packages):
+        try:
+            TopologicalSorter({name: found - {name} for name, found in graph.items()}).prepare()
+        except CycleError as error:
+            yield f"import cycle: {' <- '.join(error.args[1])}"
+
+
+def _imported(file: Path, paths: Collection[str]) -> Iterator[str]:
+    """Yield those of `paths` that a file imports, or a name in them."""
+    for _, module in imports(ast.parse(file.read_text(encoding="utf-8"))):
+        inside, _, path = module.replace(".", "/").partition("/")
+        if inside == PACKAGE:
+            yield from [each for each in (path, path.rpartition("/")[0]) if each in paths][:1]
+
+
 def upward_imports(root: Path) -> Iterator[str]:
     """Yield every import of benchmarks in the tests at `root`, but for the tests of benchmarks themselves."""
     for path in sorted(root.rglob("*.py")):
@@ -257,7 +288,7 @@ def upward_imports(root: Path) -> Iterator[str]:
 
 def incomplete_queries(tree: Path) -> Iterator[str]:
     """Yield every part that a query in the repository at `tree` lacks, and every answer without a query."""
-    bases = {path.stem: _bases(path) for path in sorted((tree / QUERIES).glob("*.py"))}
+    bases = _bases(tree / QUERIES)
     for stem in (stem for stem, each in bases.items() if not all("SummingQuery" in names for names in each)):
         for part in (part.format(stem) for part in PARTS):
             if not (tree / part).is_file():
@@ -267,15 +298,16 @@ def incomplete_queries(tree: Path) -> Iterator[str]:
             yield f"{ANSWERS}/{path.name}: has no query in {QUERIES}/{path.name}"
 
 
-def _bases(path: Path) -> list[set[str]]:
-    """Return what each query of a module is derived from. A query is a class with a `name` of its own."""
-    classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
-    direct = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
+def _bases(folder: Path) -> dict[str, list[set[str]]]:
+    """Return what each query of each module is derived from. A query is a class with a `name` of its own."""
+    parsed = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.py"))}
+    classes = {stem: [node for node in each.body if isinstance(node, ast.ClassDef)] for stem, each in parsed.items()}
+    direct = {node.name: {ast.unparse(base) for base in node.bases} for each in classes.values() for node in each}
 
     def every(name: str) -> set[str]:
         return {name}.union(*(every(base) for base in direct.get(name, ())))
 
-    return [every(node.name) for node in classes if _is_named(node)]
+    return {stem: [every(node.name) for node in each if _is_named(node)] for stem, each in classes.items()}
 
 
 def _is_named(node: ast.ClassDef) -> bool:
@@ -285,7 +317,8 @@ def _is_named(node: ast.ClassDef) -> bool:
 
 def main() -> None:
     """Print every breach; fail if there is one."""
-    found = [*violations(Path("src", PACKAGE)), *upward_imports(Path("tests")), *incomplete_queries(Path())]
+    package = Path("src", PACKAGE)
+    found = [*violations(package), *cycles(package), *upward_imports(Path("tests")), *incomplete_queries(Path())]
     print("\n".join(found) or "architecture rules: kept")
     sys.exit(bool(found))
 

@@ -1,6 +1,7 @@
 """Queries as they are read from the wire, and what each can say of itself."""
 
 import contextlib
+import inspect
 import itertools
 import json
 import math
@@ -45,6 +46,12 @@ def test_query_is_the_same_after_a_round_trip(query: Query) -> None:
     assert queries.from_dict(json.loads(json.dumps(queries.to_dict(query)))) == query
 
 
+def test_every_method_is_documented_by_a_query_or_its_protocol() -> None:
+    for kind in QUERIES.values():
+        public = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+        assert [name for name in public if not inspect.getdoc(getattr(kind, name))] == []
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_query_has_examples_for_any_schema(name: str) -> None:
     covariates = [*SCHEMA.covariates, dpc.Real("height", 1, 2)]
@@ -53,7 +60,7 @@ def test_every_query_has_examples_for_any_schema(name: str) -> None:
         for outcome in (dpc.Real("score", 0, 10, missing=5), dpc.Binary("sick", missing=0))
         for size in range(len(covariates) + 1)
         for chosen in itertools.combinations(reversed(covariates), size)
-        for entry in (None, "ward", "age")
+        for entry in ((None, "ward", "age") if chosen == (*reversed(covariates),) else (None,))
     ]
     for schema in (*schemas, standard_schema("outcome")):
         for query in QUERIES[name].examples(schema):

@@ -75,13 +75,13 @@ def test_a_study_survives_its_file(name: str) -> None:
 
 def test_a_study_knows_what_it_asks_and_costs() -> None:
     study = replace(STUDY, epsilons={"north": 0.5}, estimator=DoublyRobust(covariates=["age"]))
-    assert [query.name for query, _ in study.questions()] == [
+    assert [each.query.name for each in study.questions()] == [
         "covariate_counts",
         "objective_perturbed_logistic",
         "regression_moments",
         "augmented_scores",
     ]
-    assert sum(guarantee.epsilon for _, guarantee in study.questions(site="north")) == pytest.approx(0.5)
+    assert sum(each.guarantee.epsilon for each in study.questions(site="north")) == pytest.approx(0.5)
     assert study.rehearsed(1_000).rehearsed
 
 

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from math import nan
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,7 @@ from dpcausal.queries import (
     question,
     seen_by,
 )
+from dpcausal.queries.features import Estimand
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.vault.table import open_table
 
@@ -138,9 +139,44 @@ def expected(query: Query, units: Mapping[str, Any]) -> dict[str, float]:  # noq
                     chosen = own & (k == value) & (ended == place) & (units["d"] == kind)
                     found[f"count_{arm}_{place}_{kind} of k={value}"] = chosen.sum()
                 found[f"beyond_{arm} of k={value}"] = (own & (k == value) & (ended == len(query.times))).sum()
+        case WeightedArms() | WeightedCounts():
+            found |= weighted(query, units)
     return found
 
 
+def weighted(query: WeightedArms | WeightedCounts, units: Mapping[str, Any]) -> dict[str, float]:
+    """Return what weighted sums are by their formulas."""
+    y, b, k, chosen = np.clip(units["y"], 0, 10), units["b"], units["k"], np.isin(units["t"], ("low", "high"))
+    treated = units["t"] == "high"
+    features = np.array([np.ones(UNITS), b / 2 - 1, *(k == value for value in "pqr")]) / np.sqrt(3)
+    score = np.clip(1 / (1 + np.exp(-np.array(query.coefficients) @ features)), query.clip, 1 - query.clip)
+    weights = {
+        "ATE": np.where(treated, 1 / score, 1 / (1 - score)),
+        "ATT": np.where(treated, 1, score / (1 - score)),
+        "ATC": np.where(treated, (1 - score) / score, 1),
+        "ATO": np.where(treated, 1 - score, score),
+    }[query.estimand]
+    found: dict[str, float] = {}
+    if isinstance(query, WeightedArms):
+        z, reach = y - 5 - 5 * query.centre, 5 * (1 + abs(query.centre))
+        lines = {"weighted": weights * z, "weight": weights}
+        for name, line in lines.items():
+            found |= {
+                f"{name}_difference": np.where(treated, line, -line)[chosen].sum(),
+                f"{name}_sum": line[chosen].sum(),
+            }
+        found["deficit"] = (weights * (reach**2 - z**2))[chosen].sum()
+        return found | {"weight_square_sum": (weights**2)[chosen].sum(), "compared": chosen.sum()}
+    place = np.searchsorted(query.edges, y, side="right")
+    for arm, own in enumerate((chosen & ~treated, chosen & treated)):
+        found[f"squares_{arm}"] = (weights**2)[own].sum()
+        for at, kind in itertools.product(range(len(query.edges)), (0, 1)):
+            found[f"count_{arm}_{at}_{kind}"] = weights[own & (place == at) & (units["d"] == kind)].sum()
+        found[f"beyond_{arm}"] = weights[own & (place == len(query.edges))].sum()
+    return found
+
+
+SCORE = (["b", "k"], [0.3, -2.5, 1.0, 0.2, -0.4])
 QUERIES: list[Query] = [
     ArmMoments(),
     ChangeMoments("b", "", -4.0, 10.0),
@@ -159,6 +195,9 @@ QUERIES: list[Query] = [
     StratumCounts(Cells([Cut("k")])),
     ScoreCounts(["b"], [0.3, -4.5], [0.1, 0.5, 0.9]),
     EventCounts([2.0, 5.0, 10.0], "d", [Cut("k")]),
+    *(WeightedArms(*SCORE, estimand, 0.1) for estimand in get_args(Estimand)),
+    WeightedArms(*SCORE, "ATE", 0.1, centre=-0.6),
+    *(WeightedCounts(*SCORE, estimand, 0.1, [2.0, 5.0, 9.0], "d") for estimand in get_args(Estimand)),
 ]
 
 
@@ -166,7 +205,8 @@ QUERIES: list[Query] = [
 def test_sums_are_those_of_the_formulas(query: Query, units: dict[str, Any]) -> None:
     found, wanted = sums_of(query, units), expected(query, units)
     assert found == pytest.approx(wanted, rel=2e-3, abs=2.0)  # on a grid, some numbers rounded to a thousandth
-    exact = {name for name in wanted if name.startswith(("size", "count", "beyond", "units", "compared"))}
+    counts = () if isinstance(query, WeightedCounts) else ("size", "count", "beyond", "units", "compared")
+    exact = {name for name in wanted if name.startswith(counts)}
     assert {name: found[name] for name in exact} == pytest.approx({name: wanted[name] for name in exact}, abs=1e-9)
 
 
@@ -250,6 +290,9 @@ def test_noise_does_not_grow_with_the_number_of_cells(protects: Protects, norm: 
         *((ClusterMoments(name, ["p"]), "listed values") for name in ("b", "ward")),
         *((ClusterMoments("k", treated), "some of the values") for treated in ([], ["p", "q", "r"], ["z"])),
         (ScoreCounts(["b"], [0.0], [0.5]), "coefficient"),
+        (WeightedCounts(["b"], [0.0], "ATE", 0.1, [5.0]), "coefficient"),
+        (WeightedCounts(["b"], [0.0, 1.0], "ATE", 0.1, [5.0, 11.0]), "above 0 and up to 10"),
+        (WeightedCounts(["b"], [0.0, 1.0], "ATE", 0.1, [5.0], "nothing"), "covariate with listed values"),
         (SubgroupMoments(Cells([Cut("b", np.linspace(0.01, 3.99, 100).tolist()), Cut("k")])), "at most 200"),
     ],
     ids=str,
@@ -279,6 +322,14 @@ def test_outcome_of_two_values_is_refused_where_a_number_is_needed(kind: Any) ->
             for times in ([], [1.0, 1.0], [2.0, 1.0], [nan], ["a"], 5, [1.0] * 99)
         ),
         *((ScoreCounts, [["b"], [0.0, 0.0], edges], "rising edges") for edges in ([], [0.0, 0.5], [1.0], [0.5, 0.2])),
+        *(
+            (WeightedCounts, [["b"], [0, 0], "ATE", 0.1, edges], "rising edges")
+            for edges in ([], [5.0, 2.0], [1.0] * 61)
+        ),
+        (WeightedCounts, [["b"], [0, 0], "ATE", 0.5, [5.0]], "a clip"),
+        (WeightedCounts, [["b"], [0, 0], "ate", 0.1, [5.0]], "estimands"),
+        (WeightedCounts, [["b"], [0, 0], "ATE", 0.1, [5.0], "b"], "other covariates for the score"),
+        (WeightedArms, [["b"], [0, 0], "ATE", 0.1, 0.0, 1.5], "a centre"),
         (EventCounts, [[5.0], "d", [Cut("d")]], "other covariates for strata"),
         *(
             (ChangeMoments, ["b", "", *bounds], "lower and an upper")

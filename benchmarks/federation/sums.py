@@ -148,7 +148,7 @@ def _run(folder: Path, table: pa.Table, study: dpc.Study, sites: int) -> tuple[_
 def _tried(opened: Callable[[], dpc.Source], study: dpc.Study) -> _Tried:
     with noise_off():
         source = opened()
-        values = source.release(*study.questions()[0]).values
+        values = source.release(*study.questions()[0][:2]).values
         exact = study.estimator.estimate(Noiseless(source), epsilon=study.epsilon, delta=study.delta)
     effect = study.estimator.estimate(opened(), epsilon=study.epsilon, delta=study.delta)
     return _Tried(effect, values, (exact.estimate, exact.sampling_sd))

@@ -35,7 +35,7 @@ as_estimator <- function(estimator) {
   parameters(estimator)
 }
 
-# Parameters for JSON: vectors become lists, one value stays one value, a cut stays a cut.
+# Parameters for JSON: vectors become lists, those with names keep them, one value stays one value, a cut stays a cut.
 parameters <- function(values) {
   lapply(unclass(values), function(value) {
     if (inherits(value, "dpcausal_estimator")) {
@@ -47,6 +47,8 @@ parameters <- function(values) {
         "StudyError", "parameters that are names, numbers or lists of these", paste("class", class(value)[1]),
         "name the covariates: covariates = c(\"age\", \"sex\")."
       )
+    } else if (!is.null(names(value))) {
+      as.list(value)
     } else if (length(value) == 1L && !is.list(value)) {
       value
     } else {

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple, Self
 
 from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
 from opendp.domains import atom_domain
@@ -14,7 +14,8 @@ from opendp.mod import enable_features
 
 from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
-from dpcausal.queries import Query, Sensitivity, seen_by
+from dpcausal.queries import Query, Sensitivity, question, seen_by
+from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.sums.roots import root_above
 
@@ -221,6 +222,31 @@ def _sd_in_floats(epsilon: float, delta: float) -> float:
         low, high = (low + third, high) if rho(low + third) < rho(high - third) else (low, high - third)
     most = rho((low + high) / 2)
     return 1 / math.sqrt(2 * most) if most > 0 else math.inf
+
+
+class Asked(NamedTuple):
+    """A query, what is promised about its answer, and the scales by which it sees covariates."""
+
+    query: Query
+    guarantee: Guarantee
+    scales: tuple[tuple[str, Scale], ...] = ()
+
+    @classmethod
+    def of(cls, query: Query, guarantee: Guarantee, schema: Schema) -> Self:
+        """Return what is asked of a source whose schema is this one."""
+        return cls(query, guarantee, schema.scales)
+
+    def seen(self, schema: Schema) -> Schema:
+        """Return the declared schema as the query sees it."""
+        return schema.scaled(dict(self.scales))
+
+    def noise(self, schema: Schema) -> Noise:
+        """Return the noise of the answer, of tables with this declared schema."""
+        return calibrate(self.query, self.seen(schema), self.guarantee)
+
+    def question(self, schema: Schema, as_of: str | None) -> dict[str, Any]:
+        """Return what makes two requests for it the same."""
+        return question(self.query, self.guarantee, self.seen(schema), as_of)
 
 
 def epsilon_of_gaussian(sd: float, delta: float) -> float:

@@ -68,7 +68,7 @@ class Effect(OtherNames):
         includes_missing: Whether the effect is that in all units, with an outcome or without, not in those with one.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
-        quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
+        quantity: What the arms differ in, where it is not the mean outcome; the estimand, if that is no difference.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that intervals and p-values allow for; it is not in the
             standard error. Only `with_bias` and `with_left_in` change it.
@@ -165,13 +165,14 @@ class Effect(OtherNames):
     def limits(self, level: float) -> tuple[float, float]:
         """Return the limits for any probability, also one below 0.5, which only the calculation of a power needs."""
         self._check_interval()
+        sd = math.hypot(self.sampling_sd or 0.0, self.between_sd)
+        half = half_width(sd, self.noise, level, self.bias_bound)
         if self.ratio and self.contrasts is not None:
             low, high = ratio_interval(self.contrasts, level)
-            return low - self.bias_bound, high + self.bias_bound
+            wider = half - half_width(sd, self.noise, level)
+            return low - wider, high + wider
         if self.degrees_of_freedom:
             half = student_half_width(self.degrees_of_freedom, level) * (self.standard_error or 0.0) + self.bias_bound
-            return self.estimate - half, self.estimate + half
-        half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
 
     def with_bias(self, bound: float) -> Self:
@@ -322,8 +323,7 @@ class Effect(OtherNames):
         missing = () if self.rehearsed else missing_lines(self.missing_outcomes, self.includes_missing)
         table += [*table_rows("missing", missing), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
-        table += table_rows("assumes", self.assumptions)
-        table += table_rows("note", self.notes)
+        table += [*table_rows("assumes", self.assumptions), *table_rows("note", self.notes)]
         table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
         return table
 

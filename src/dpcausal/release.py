@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpcausal import queries
 from dpcausal.arrays import Array
-from dpcausal.calibration import Noise, calibrate
+from dpcausal.calibration import Asked, Noise
 from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
@@ -21,9 +21,6 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import CovariateCounts, Query
 from dpcausal.schema import Schema
-
-Asked = tuple[Query, Guarantee]
-"""A query, and what is promised about its answer."""
 
 ValueOf = Callable[[str], Numbers]
 """What returns the released number of a name: itself, or where a formula is differentiated, a complex one."""
@@ -77,12 +74,12 @@ def joint_price(asked: Sequence[Asked]) -> Receipt:
 
     Example:
         >>> from dpcausal.queries import ArmMoments, CovariateSums
-        >>> asked = [(CovariateSums(["age"]), Guarantee(epsilon=0.1)), (ArmMoments(), Guarantee(epsilon=0.2))]
+        >>> asked = [Asked(CovariateSums(["age"]), Guarantee(epsilon=0.1)), Asked(ArmMoments(), Guarantee(epsilon=0.2))]
         >>> print(format_receipt(joint_price(asked)))
         covariate_sums + arm_moments: epsilon 0.3, delta 0
     """
-    epsilon, delta = (sum(exact(getattr(guarantee, part)) for _, guarantee in asked) for part in ("epsilon", "delta"))
-    return Receipt(_AND.join(query.name for query, _ in asked), float(epsilon), float(delta))
+    epsilon, delta = (sum(exact(getattr(each.guarantee, part)) for each in asked) for part in ("epsilon", "delta"))
+    return Receipt(_AND.join(each.query.name for each in asked), float(epsilon), float(delta))
 
 
 def debits_of(asked: Sequence[Asked], schema: Schema, as_of: str | None, session: str = "") -> dict[str, list[Event]]:
@@ -97,13 +94,12 @@ def debits_of(asked: Sequence[Asked], schema: Schema, as_of: str | None, session
         session: For a secure sum, the digest of the study: its queries are debited together.
     """
     found: dict[str, list[Event]] = {}
-    for query, guarantee in asked:
-        event = calibrate(query, schema, guarantee).event
+    for each in asked:
+        event = each.noise(schema).event
         if session:
             found.setdefault(session_request(session), []).append(event)
         else:
-            question = queries.question(query, guarantee, schema, as_of)
-            found[digest_of(queries.payment(query, question))] = [event]
+            found[digest_of(queries.payment(each.query, each.question(schema, as_of)))] = [event]
     return found
 
 

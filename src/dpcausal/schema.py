@@ -238,6 +238,12 @@ class Schema:
         return replace(self, covariates=tuple(seen.get(column.name, column) for column in self.covariates))
 
     @property
+    def scales(self) -> tuple[tuple[str, Scale], ...]:
+        """The scales of covariates that have one, by name, as `scaled` gave them."""
+        numbers = (column for column in self.covariates if isinstance(column, Real))
+        return tuple((column.name, column.scale) for column in numbers if column.scale)
+
+    @property
     def data_handling(self) -> tuple[str, ...]:
         """How the treatment and the outcome were read, in words: what every effect rests on."""
         return data_handling(self.treatment, self.outcome, self.unit, self.required_columns)

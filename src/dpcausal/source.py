@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, Self, runtime_checkable
 
+from dpcausal.calibration import Asked
 from dpcausal.derivatives import within
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee, Rule
@@ -261,16 +262,7 @@ class OwnQueriesSource(WrappedSource):
 
 
 class SummedSource(OwnQueriesSource):
-    """A source whose answers are added up with those of other sites: all are asked the same, whatever their size.
-
-    Args:
-        source: The other source.
-        secure: Whether sites mask their answers: these are to the declared schema, without scales.
-    """
-
-    def __init__(self, source: Source, *, secure: bool = False) -> None:
-        super().__init__(source)
-        self._secure = secure
+    """A source whose answers are added up with those of other sites: all are asked the same, whatever their size."""
 
     @property
     def is_scalable(self) -> bool:
@@ -280,7 +272,7 @@ class SummedSource(OwnQueriesSource):
     @property
     def has_declared_scales(self) -> bool:
         """Whether covariates can be given the scales that typical values declare, the same at all sites."""
-        return not self._secure
+        return True
 
 
 class RecordingSource(WrappedSource):
@@ -288,15 +280,18 @@ class RecordingSource(WrappedSource):
 
     Attributes:
         releases: The releases so far, in order.
+        asked: What was asked for them.
     """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.releases: list[Release] = []
+        self.asked: list[Asked] = []
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the other source's answer, and record it."""
         self.releases.append(super().release(query, guarantee))
+        self.asked.append(Asked.of(query, guarantee, self.schema))
         return self.releases[-1]
 
 

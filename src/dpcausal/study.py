@@ -8,10 +8,11 @@ from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
+from dpcausal.calibration import Asked
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS, Stratification, Winsorised
+from dpcausal.estimators.average import ESTIMATORS, FormulaEstimator, Stratification, Winsorised
 from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee
@@ -24,7 +25,7 @@ from dpcausal.prepared import Prepared, StudyResult
 from dpcausal.price import Price
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
-from dpcausal.release import Asked, debits_of
+from dpcausal.release import debits_of
 from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings, secure_settings
 from dpcausal.source import AdditiveSource, RecordingSource, Source, SummedSource
@@ -127,13 +128,14 @@ class Study:
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
             )
         check_expected(self.expected)
-        self.rehearsal(10_000)
         self.diagnostics()
         self.secondary_analyses()
         check_visible(texts_in(self._plain()))
         check_confounders(self.confounders, self.adjusts_for, self.method)
         for site in ("", *self.epsilons):
             self.guarantee(site)
+        if isinstance(self.estimator, FormulaEstimator):  # its weights are part of the study, and of its text
+            object.__setattr__(self, "estimator", self.estimator.weighted(self.rehearsal(10_000), self.guarantee()))
         self._diagnose(self.rehearsal(10_000))
         if (settings := self.secure_settings) is not None:
             self._check_secure(settings.honest)
@@ -143,7 +145,7 @@ class Study:
                 got=f"{', '.join(self.secondary)} in a study without it",
                 hint="on one table, call their estimators with the vault.",
             )
-        asked = [query.name for query, _ in self.questions()]
+        asked = [each.query.name for each in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
             raise StudyError(
                 expected="for sums, one query whose answers add up over sites, with the same epsilon everywhere",
@@ -165,7 +167,7 @@ class Study:
 
     @property
     def _adds_up(self) -> bool:
-        return [query.adds_up for query, _ in self.questions()] == [True]
+        return [each.query.adds_up for each in self.questions()] == [True]
 
     @property
     def secure_settings(self) -> SecureSettings | None:
@@ -269,7 +271,7 @@ class Study:
 
     def seen(self, source: Source) -> Source:
         """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""
-        return SummedSource(source, secure=self.secure_settings is not None) if self.pooling == "sums" else source
+        return SummedSource(source) if self.pooling == "sums" else source
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
         asked, seen = self.diagnostics().items(), self.seen(source)
@@ -324,9 +326,7 @@ class Study:
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return the queries of the estimator. One that depends on an earlier answer holds a rehearsed answer."""
-        source = RecordingSource(self.rehearsal(n))
-        self._estimate(source, site)
-        return tuple((release.query, release.guarantee) for release in source.releases)
+        return session_questions([lambda source: self._estimate(source, site)], self.rehearsal(n))
 
     def site_questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return all queries that one of many sites is asked.

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dpcausal.calibration import calibrate, share_of
+from dpcausal.calibration import Asked, share_of
 from dpcausal.errors import StudyError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query, is_summable
-from dpcausal.release import Asked, Release
+from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import RecordingSource, Source, WrappedSource
 
@@ -27,11 +27,7 @@ def session_questions(asks: Sequence[Ask], source: Source) -> tuple[Asked, ...]:
     recording = RecordingSource(source)
     for ask in asks:
         ask(recording)
-    found: list[Asked] = []
-    for release in recording.releases:
-        if (asked := (release.query, release.guarantee)) not in found:
-            found.append(asked)
-    return tuple(found)
+    return tuple(dict.fromkeys(recording.asked))
 
 
 def check_session(
@@ -50,15 +46,14 @@ def check_session(
         StudyError: If an answer is not a fixed sum, or a query depends on an earlier answer or on the number of units.
         QueryError: If the noise of a query cannot be shared.
     """
-    for query, guarantee in asked:
-        noise = calibrate(query, schema, guarantee)
-        if not is_summable(query) or any(scale is None for scale in noise.scales):
-            raise _no_sum(query)
+    for each in asked:
+        if not is_summable(each.query) or any(scale is None for scale in each.noise(schema).scales):
+            raise _no_sum(each.query)
     if other := _first_other(asked, session_questions(asks, _MovedSource(rehearse(1_000)))):
         answered = _first_other(asked, session_questions(asks, _MovedSource(rehearse(10_000))))
         raise _not_fixed(answered or other, "an earlier answer" if answered else "the number of units")
-    for query, guarantee in asked:
-        share_of(calibrate(query, schema, guarantee), honest)  # sites would refuse in their third round
+    for each in asked:
+        share_of(each.noise(schema), honest)  # sites would refuse in their third round
 
 
 class _MovedSource(WrappedSource):
@@ -81,8 +76,8 @@ class _MovedSource(WrappedSource):
 def _first_other(asked: Sequence[Asked], others: Sequence[Asked]) -> str:
     """Return the name of the first query that is not asked in the same way again; empty where all are."""
     if len(asked) != len(others):
-        return max(asked, others, key=len)[min(len(asked), len(others))][0].name
-    return next((one[0].name for one, other in zip(asked, others, strict=True) if one != other), "")
+        return max(asked, others, key=len)[min(len(asked), len(others))].query.name
+    return next((one.query.name for one, other in zip(asked, others, strict=True) if one != other), "")
 
 
 def _no_sum(query: Query) -> StudyError:

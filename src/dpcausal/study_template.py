@@ -51,7 +51,7 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # outcome_mean = "<fill in>"   # of a binary outcome, the risk
 # outcome_sd = "<fill in>"     # within an arm
 # treated_share = "<fill in>"  # of the units compared, for instance 0.3
-# compared_share = "<fill in>" # where there are other arms: the share of all units in the two compared
+# compared_share = "<fill in>" # where there are other arms, or outcomes are missing: the share of all units compared
 # confounding = "<fill in>"    # difference between arms without any effect, in standard deviations; 0.2 is small
 # overlap = "<fill in>"        # what the arms' propensity scores have in common: 1 in a trial, 0.5 is poor
 

@@ -20,7 +20,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize("cell", sampled(CELLS, 2), ids=lambda cell: cell.study)
+@pytest.mark.parametrize("cell", sampled(CELLS, len(CELLS)), ids=lambda cell: cell.study)
 def test_intervals_cover(cell: curve_coverage.Cell) -> None:
     runs = [curve_coverage.simulate((cell, (0, run))) for run in range(RUNS)]
     assert sum(every for _, every, _, _ in runs) >= 30

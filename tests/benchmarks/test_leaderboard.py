@@ -145,6 +145,7 @@ def test_a_quick_run_is_not_published() -> None:
         main(["--quick", "--publish"])
 
 
+@pytest.mark.slow
 def test_the_command_prints_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from statistics import median
 
+import pytest
+
 import dpcausal as dpc
 from benchmarks.datasets import nhefs
 from tests.support.engines import fresh_noise
@@ -9,6 +11,7 @@ from tests.support.engines import fresh_noise
 RUNS = 24
 
 
+@pytest.mark.slow
 def test_what_is_recommended_covers_the_adjusted_answer() -> None:
     """At this n noise often refuses all that adjust for nine confounders: the first one names those it leaves out."""
     data = nhefs()

@@ -43,6 +43,7 @@ def test_effect_among_those_with_an_outcome_is_weighted_by_the_chance_of_one() -
     assert found == {"all": 0.5, "compared": pytest.approx(1 / 3)}
 
 
+@pytest.mark.slow
 def test_all_estimators_run_on_a_table_with_missing_cells() -> None:
     found = simulate(("HIP", 3_000, 0, tuple(ESTIMATORS)))
     assert not any("error" in run for run in found.values())

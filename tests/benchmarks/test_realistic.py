@@ -25,6 +25,7 @@ def test_true_effects_are_means_of_unit_effects(kind: Kind) -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_estimator_runs_on_every_kind_of_table() -> None:
     for name in KINDS:
         found = simulate((name, 2_000, 0, tuple(each for each in ESTIMATORS if each != "best ranked"), 1.0, 1e-6))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.architecture import ANSWERS, PARTS, QUERIES, incomplete_queries, upward_imports, violations
+from checks.architecture import ANSWERS, PARTS, QUERIES, cycles, incomplete_queries, upward_imports, violations
 
 BREACHES = {
     "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
@@ -42,6 +42,24 @@ def test_breach_of_a_rule_is_caught(file: str, text: str, tmp_path: Path) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     assert list(violations(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"cli/one.py": "from dpcausal.cli.two import f", "cli/two.py": "def g():\n    import dpcausal.cli.one"},
+        {"cli/__init__.py": "from dpcausal.cli import one", "cli/one.py": "from dpcausal.cli import app"},
+        {"report/one.py": "import dpcausal.vault.a", "vault/a.py": "import dpcausal.report.two", "report/two.py": ""},
+    ],
+    ids=["files", "a package and its file", "packages"],
+)
+def test_import_cycle_is_caught(texts: dict[str, str], tmp_path: Path) -> None:
+    for file, text in ({"__init__.py": "from dpcausal import cli"} | texts).items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    assert list(cycles(tmp_path))
+    (tmp_path / next(iter(texts))).write_text("", encoding="utf-8")
+    assert not list(cycles(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +105,15 @@ def test_helpers_of_queries_need_no_parts(tmp_path: Path) -> None:
 
 def test_queries_that_are_described_as_sums_need_no_parts(tmp_path: Path) -> None:
     query = tree_with(tmp_path, f"{QUERIES}/new.py") / QUERIES / "new.py"
-    query.write_text(QUERY.replace("(Query)", "(SummingQuery)"), encoding="utf-8")
+    query.write_text(QUERY.replace("(Query)", "(Base)"), encoding="utf-8")
+    assert len(list(incomplete_queries(tmp_path))) == len(PARTS)
+    (query.parent / "base.py").write_text("class Base(SummingQuery):\n    pass\n", encoding="utf-8")
     assert list(incomplete_queries(tmp_path)) == []
 
 
 def test_tree_keeps_the_rules() -> None:
     root = Path(__file__).parents[2]
     assert list(violations(root / "src" / "dpcausal")) == []
+    assert list(cycles(root / "src" / "dpcausal")) == []
     assert list(upward_imports(root / "tests")) == []
     assert list(incomplete_queries(root)) == []

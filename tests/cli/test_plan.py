@@ -120,8 +120,7 @@ def test_what_the_study_expects_counts_unless_an_option_says_otherwise(study: Pa
 
 
 def test_the_odds_of_no_interval_are_told(study: Path) -> None:
-    refused = {n: json.loads(run(study, "--n", n, "--json").output)["refused_share"] for n in (20, 100_000)}
-    assert refused == {20: 1.0, 100_000: 0.0}
+    assert json.loads(run(study, "--n", 20, "--json").output)["refused_share"] == 1
     assert "no interval       in 40 of 40 rehearsals with noise (100 %)" in run(study, "--n", 20).output
     assert "no interval       in none of 40 rehearsals with noise" in run(study, "--n", 100_000).output
 

@@ -1,6 +1,8 @@
 """Formulas of sums agree with NumPy, state the noise in them, and have no interval where noise bends them."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +21,15 @@ SCHEMA = dpc.Schema(
 SLOPE = dpc.FormulaEstimator(
     estimand="mean difference in score for one more mg of dose",
     contrast=("a dose", "1 mg more"),
+    formula="covariance(dose, score) / variance(dose)",
+    variance="(variance(score) - estimate * covariance(dose, score)) / variance(dose) / (n - 2)",
+)
+BY_SUMS = replace(
+    SLOPE,
     sums={
-        "n": "1",
         "x": "centred(dose)",
         "y": "centred(score)",
-        "xy": "centred(dose) * centred(score)",
+        "xy": "centred(dose)*centred(score)",
         "xx": "deficit(dose)",
         "yy": "deficit(score)",
     },
@@ -66,6 +72,53 @@ def test_a_slope_agrees_with_numpy_and_has_its_standard_error() -> None:
     assert "Effect of 1 mg more against a dose on score" in str(effect)
 
 
+def test_moments_are_formulas_of_the_sums_that_they_ask_for() -> None:
+    texts = [
+        "1",
+        "centred(dose)",
+        "centred(score)",
+        "centred(dose) * centred(score)",
+        "deficit(dose)",
+        "deficit(score)",
+    ]
+    assert sorted(SLOPE.query(SCHEMA).texts.values()) == sorted(texts)
+    assert set(BY_SUMS.query(SCHEMA).texts) == {"n", "x", "y", "xy", "xx", "yy"}
+    assert SLOPE.columns == BY_SUMS.columns == ("dose", "score")
+    with_sums = replace(SLOPE, sums=BY_SUMS.sums)  # which are those that the moments need
+    assert with_sums.query(SCHEMA) == BY_SUMS.query(SCHEMA)
+    table = vault(cells())
+    (one, other) = (each.estimate(table, epsilon=1.0) for each in (with_sums, BY_SUMS))
+    assert (one.estimate, one.privacy_sd, one.sampling_sd) == pytest.approx(
+        (other.estimate, other.privacy_sd, other.sampling_sd), rel=1e-9
+    )
+    assert table.ledger.spent.epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("mean(score)", lambda at: at["score"].mean()),
+        ("mean(treat)", lambda at: at["treat"].mean()),
+        ("mean(score)[f]", lambda at: at["score"][at["sex"] == "f"].mean()),
+        ("mean(score)['10 <= dose < 20']", lambda at: at["score"][(at["dose"] >= 10) & (at["dose"] < 20)].mean()),
+        ("variance(dose)[m]", lambda at: at["dose"][at["sex"] == "m"].var(ddof=1)),
+        ("variance(treat)", lambda at: at["treat"].var(ddof=1)),
+        ("covariance(score, treat)", lambda at: np.cov(at["score"], at["treat"])[0, 1]),
+        ("covariance(dose, dose)", lambda at: at["dose"].var(ddof=1)),
+        ("total(n * variance(dose)) / total(n)", None),
+    ],
+)
+def test_moments_are_those_of_numpy(formula: str, expected: Callable[[dict[str, np.ndarray]], float] | None) -> None:
+    columns = cells()
+    if expected is None:
+        parts = [columns["dose"][columns["sex"] == sex] for sex in "fm"]
+        expected = lambda _: sum(len(part) * part.var(ddof=1) for part in parts) / 4_000  # noqa: E731
+    by: list[str | dpc.Cut] = ["sex"] if "[" in formula or "total" in formula else []
+    by = [dpc.Cut("dose", [10, 20])] if "<=" in formula else by
+    found = dpc.FormulaEstimator(estimand="?", formula=formula, cells=by).estimate(vault(columns), epsilon=100.0)
+    assert found.estimate == pytest.approx(expected(columns), rel=2e-2)
+
+
 def test_cells_are_named_by_values_and_added_up() -> None:
     columns = cells()
     found = STRATIFIED.estimate(vault(columns), epsilon=100.0).estimate
@@ -106,14 +159,21 @@ def test_a_formula_without_a_value_says_so() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"formula": "sxy / szz"}, "did you mean"),
-        ({"formula": "centred(dose)"}, "total adds up cells"),
-        ({"formula": "x[1]"}, "at most 0 labels"),
-        ({"formula": "x ** 99"}, "whole powers"),
-        ({"formula": "x == y"}, "a formula of sums"),
-        ({"cells": ["treat"], "formula": "x", "variance": ""}, "one number as estimate"),
-        ({"cells": ["treat"], "formula": "x['2']"}, "a label out of 0, 1"),
-        ({"definitions": {"x": "1"}}, "a name of its own"),
+        ({"formula": "n / sum1"}, "before this one: n, got 'sum1'"),
+        ({"formula": "mean(dosis)"}, "did you mean 'dose'"),
+        ({"formula": "varianz(dose)", "variance": ""}, "did you mean 'variance'"),
+        ({"formula": "dose / 2", "variance": ""}, "of moments"),
+        ({"formula": "mean(dose * score)"}, "a sum of your own"),
+        ({"formula": "covariance(dose)"}, "column, column"),
+        ({"formula": "centred(dose)"}, "what a unit adds"),
+        ({"formula": "n[1]"}, "at most 0 labels"),
+        ({"formula": "n ** 99"}, "whole powers"),
+        ({"formula": "n == n"}, "a formula of sums"),
+        ({"cells": ["treat"], "formula": "n", "variance": ""}, "one number as estimate"),
+        ({"cells": ["treat"], "formula": "n['2']"}, "a label out of 0, 1"),
+        ({"definitions": {"x": "1"}, "sums": {"x": "1"}}, "a name of its own"),
+        ({"sums": {"x": "dose"}}, "write centred"),
+        ({"definitions": {"x\x1b[2J": "n"}}, "control characters"),
         ({"formula": "middle(score, dose)"}, "middle"),
     ],
 )
@@ -122,6 +182,37 @@ def test_a_wrong_formula_is_refused_before_anything_is_spent(changes: dict[str, 
     with pytest.raises(QueryError, match=message):
         replace(SLOPE, **({"definitions": {}} | changes)).estimate(table, epsilon=1.0)  # type: ignore[arg-type]
     assert table.ledger.spent.epsilon == 0
+
+
+def test_a_report_has_the_estimand_the_formula_and_the_sums_in_words() -> None:
+    stated = replace(SLOPE, assumptions=["doses are random"])
+    columns = cells()
+    columns["dose"][:400] = np.nan
+    study = dpc.Study(name="doses", question="?", schema=SCHEMA, estimator=stated, epsilon=2.0)
+    ledger = vault(columns)
+    effect = study.prepare(ledger).run().effect
+    assert effect is not None
+    assert effect.compared == pytest.approx(3_600, abs=8 * effect.compared_sd)
+    report = dpc.Report.of(effect, study, date=date(2026, 1, 31))
+    assert report.verdict.heading == "Above 0"
+    assert report.verdict.text.startswith("Estimated mean difference in score for one more mg of dose: ")
+    page = report.to_html()
+    for text in (
+        "estimate: covariance(dose, score) / variance(dose)",
+        "sum2: centred(dose) * centred(score)",
+        "the bound on what one unit moves was computed from the sums, and certified",
+        "Assumes: doses are random",
+        "only if the assumptions of its design hold",
+        "(two-sided, for 0)",
+    ):
+        assert text in page
+    assert "Mean score is" not in page
+    lines = replace(stated, formula=SLOPE.formula.replace(" / ", "\n  / "))
+    assert lines.estimate(ledger, epsilon=2.0).notes == effect.notes
+    silent = replace(study, estimator=SLOPE)
+    unstated = silent.prepare(ledger).run().effect
+    assert unstated is not None
+    assert dpc.Report.of(unstated, silent, date=date(2026, 1, 31)).verdict.reason == "confounding"
 
 
 def test_it_behaves_as_every_estimator_must() -> None:

@@ -9,6 +9,7 @@ from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.queries import RegressionMoments
 from dpcausal.source import RecordingSource, SummedSource
 from tests.support.engines import fresh_noise
+from tests.support.slow import sampled
 
 NAMES = ["a", "b", "c"]
 SCHEMA = dpc.Schema(
@@ -49,7 +50,7 @@ def test_without_noise_it_is_least_squares(interaction: bool) -> None:
     assert np.allclose(found.slopes, [line[1:4] for line in lines], atol=0.05)
 
 
-@pytest.mark.parametrize(("epsilon", "interaction"), [(1.0, True), (1.0, False), (0.25, True)])
+@pytest.mark.parametrize(("epsilon", "interaction"), sampled([(0.25, True), (1.0, False), (1.0, True)], 3))
 def test_posterior_sd_matches_the_error_of_noise(epsilon: float, interaction: bool) -> None:
     """Over releases of one table: the distance to what the same table gives without noise, shrinkage included."""
     source, query = fresh_noise(pa.table(columns()), SCHEMA), RegressionMoments(NAMES, interaction)

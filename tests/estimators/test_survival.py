@@ -193,16 +193,16 @@ def test_public_sizes_lower_the_noise() -> None:
 
 
 def test_intervals_cover_where_noise_dominates() -> None:
-    """The noise alone, 300 times: estimates are as far from the exact one as the noise says, with its shape."""
+    """The noise alone, 120 times: estimates are as far from the exact one as the noise says, with its shape."""
     table = columns(2_000)
     truth = exact(dpc.Survival("end", TIMES), table).estimate
     vault = source(table)
-    found = [dpc.Survival("end", TIMES).estimate(vault, epsilon=0.5) for _ in range(300)]
+    found = [dpc.Survival("end", TIMES).estimate(vault, epsilon=0.5) for _ in range(120)]
     errors = np.array([(each.estimate - truth) / each.privacy_sd for each in found])
-    assert abs(errors.mean()) < 0.2
-    assert errors.std() == pytest.approx(1.0, abs=0.13)
+    assert abs(errors.mean()) < 0.3
+    assert errors.std() == pytest.approx(1.0, abs=0.2)
     only_noise = [replace(each, sampling_sd=0.0, no_interval="").interval(0.9) for each in found]
-    assert np.mean([low <= truth <= high for low, high in only_noise]) == pytest.approx(0.9, abs=0.05)
+    assert np.mean([low <= truth <= high for low, high in only_noise]) == pytest.approx(0.9, abs=0.08)
 
 
 def test_too_few_at_risk_give_no_interval() -> None:

@@ -252,3 +252,20 @@ def test_command_runs_an_experiment_from_its_file(tmp_path: Path) -> None:
     plan = CliRunner().invoke(app, ["experiment", "plan", f"{tmp_path}/experiment.toml", "--n", "9000"])
     assert "detectable" in plan.output
     assert CliRunner().invoke(app, [*words[:3], *words[3:-1], "--out", "card.txt"]).exit_code == 2
+
+
+def test_a_covariate_that_costs_more_noise_than_it_saves_is_named() -> None:
+    """A narrow value on wide bounds: its own noise is part of the interval, and leaving it out would be better."""
+    outcome, before = dpc.Real("score", 0, 15, missing=1), dpc.Real("score before", 0, 15, missing=1)
+    widths = {}
+    for covariate in (before, None):
+        metric = dpc.Metric(outcome, covariate=covariate)
+        trial = dpc.Experiment(name="x", treatment=dpc.Treatment("t"), metrics=[metric], epsilon=1.0)
+        for n in (2_000, 2_000_000):
+            (effect,) = trial.rehearsed(n, dict.fromkeys(metric.columns, (0.5, 2))).effects
+            widths[n, covariate] = effect.standard_error or 0.0
+            said = next((note for note in effect.notes if "narrower" in note), "")
+            assert bool(said) == (covariate is not None and n == 2_000)
+            if said:
+                promised = int(said.split("about ")[1].split("%")[0])
+    assert 100 * (1 - widths[2_000, None] / widths[2_000, before]) == pytest.approx(promised, abs=3)

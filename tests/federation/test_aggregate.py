@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import dpcausal as dpc
-from dpcausal.calibration import Noise, calibrate, share_of
+from dpcausal.calibration import Asked, Noise, calibrate, share_of
 from dpcausal.columns import Category
 from dpcausal.errors import TransportError
 from dpcausal.federation.aggregate import sum_releases, summed_release, ticks_of
@@ -81,7 +81,7 @@ def test_sums_without_noise_equal_those_of_one_table(
         ledger="sqlite://",
         budget=dpc.Budget(epsilon=10, delta=1e-3),
     )
-    question = study.questions()[0]
+    question = study.questions()[0][:2]
     summed, whole = coordinator.release(*question), vault.release(*question)
     assert (summed.names, summed.values, summed.family) == (whole.names, whole.values, whole.family)
     assert (coordinator.n, coordinator.arm_sizes) == (vault.n, vault.arm_sizes)
@@ -183,7 +183,7 @@ def test_reported_gaussian_scale_is_that_of_the_shares_in_a_secure_sum(
     noise = calibrate(ArmMoments(), schema, guarantee)
     share = share_of(noise, honest)
     receipt = Receipt("arm_moments", epsilon, 1e-6)
-    found = summed_release(ArmMoments(), schema, guarantee, [0] * 6, sites=sites, honest=honest, receipt=receipt)
+    found = summed_release(Asked(ArmMoments(), guarantee), schema, [0] * 6, sites=sites, honest=honest, receipt=receipt)
     assert share.inflation == inflation
     for at, scale, part, whole in zip(
         noise.sensitivity.coordinates, found.scales, share.scales, noise.scales, strict=True

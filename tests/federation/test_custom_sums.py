@@ -1,5 +1,6 @@
 """Three sites answer sums that a study describes, by files, under policies of their own."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 import tomli_w
 
 import dpcausal as dpc
+from dpcausal.calibration import calibrate
 from dpcausal.errors import RefusedError, StudyError
+from dpcausal.federation.signatures import claimed_body
 from dpcausal.federation.transport import FileTransport
+from dpcausal.queries import from_dict
 from dpcausal.site.policy import FILE, Policy
 from dpcausal.site.review import objections
 from tests.estimators.test_formula_estimator import SCHEMA, SLOPE, cells
@@ -60,6 +64,16 @@ def test_three_sites_answer_by_files(federation: Federation, pooling: str) -> No
     assert effect.estimate == pytest.approx(np.polyfit(dose, score, 1)[0], abs=5 * effect.privacy_sd)
     assert effect.privacy_sd < 0.1
     assert {receipt.query for receipt in effect.receipts} == {"custom_sums"}
+    # Sites are asked with the weights that the study's text holds, and compute the same bound.
+    assert isinstance(study.estimator, dpc.FormulaEstimator)
+    assert study.estimator.weights.keys() == SLOPE.query(SCHEMA).texts.keys()
+    noise = calibrate(study.estimator.query(SCHEMA), SCHEMA, dpc.Guarantee(epsilon=1.0))
+    for name in federation.tables:
+        message = (federation.folder / "exchange" / "in" / f"{name}.message.json").read_text()
+        (release,) = json.loads(claimed_body(message))["answer"]["releases"]
+        assert from_dict(release["query"]) == study.estimator.query(SCHEMA)
+        coordinates = zip(noise.scales, noise.sensitivity.coordinates, strict=True)
+        assert release["scales"] == [(scale or 0.0) * at.tick for scale, at in coordinates]
 
 
 def test_a_policy_without_the_table_refuses_and_nothing_is_spent(federation: Federation) -> None:

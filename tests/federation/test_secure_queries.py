@@ -26,7 +26,11 @@ from tests.federation.conftest import Federation
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm"),
     outcome=dpc.Real("score", 0, 1),
-    covariates=[dpc.Real("age", 20, 80), dpc.Category("ward", ["a", "b"]), dpc.Binary("bought", missing=0)],
+    covariates=[
+        dpc.Real("age", 20, 80, typical=(23, 77)),
+        dpc.Category("ward", ["a", "b"]),
+        dpc.Binary("bought", missing=0),
+    ],
 )
 REQUIRES: dict[str, Any] = {
     "balance": {"epsilon": 1.0, "covariates": ["age"], "most": 0.5},
@@ -111,7 +115,9 @@ def numbers(result: StudyResult) -> list[float]:
 def test_all_parts_over_twelve_sites_are_those_of_one_table(tmp_path: Path) -> None:
     federation = federation_of(tmp_path, 12)
     study = whole_study(federation)
-    assert [query.name for query, _ in study.site_questions()] == QUERIES
+    asked = study.site_questions()
+    assert [each.query.name for each in asked] == QUERIES
+    assert [each.query.name for each in asked if each.scales] == ["effect_moments"]  # by its declared typical values
     found = federation.coordinator(study).result()
     assert [release.parts for release in found.releases] == pytest.approx([12 / 8] * len(QUERIES))
     alone = one_table(federation, study)
@@ -166,7 +172,7 @@ def test_each_query_has_a_share_of_its_own_noise_and_all_are_paid_with_one_debit
     monkeypatch.setattr(Sampler, "add_noise_share", recorded)
     store = tmp_path / "requests.db"
     first = federation.coordinator(study, store=store).result()
-    expected = [share_of(calibrate(query, SCHEMA, promised), 2) for query, promised in study.site_questions()]
+    expected = [share_of(each.noise(SCHEMA), 2) for each in study.site_questions()]
     assert shares == expected * 3
     for _ in range(2):  # a new coordinator, and one that lost its store: no second noise, no second price
         assert numbers(federation.coordinator(study, store=store).result()) == numbers(first)

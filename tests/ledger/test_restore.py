@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import Asked
 from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger.restoring import _price
@@ -152,9 +152,12 @@ def test_a_witness_that_is_lost_too_is_replaced(tmp_path: Path) -> None:
 
 def test_lost_receipt_of_several_queries_costs_no_less_than_they_did() -> None:
     """Which of them had Gaussian noise is unknown, so the price in rho is above any way to divide the total."""
-    asked = [(ArmMoments(), dpc.Guarantee(epsilon=0.2)), (ArmTotals(), dpc.Guarantee(epsilon=1.0, delta=1e-6))]
+    asked = [
+        Asked(ArmMoments(), dpc.Guarantee(epsilon=0.2)),
+        Asked(ArmTotals(), dpc.Guarantee(epsilon=1.0, delta=1e-6)),
+    ]
     schema = standard_schema()
-    spent = sum(calibrate(*each).event.rho for each in ((query, schema, promised) for query, promised in asked))
+    spent = sum(each.noise(schema).event.rho for each in asked)
     receipt = replace(joint_price(asked), entry=3, digest="0" * 64)
     price = _price(receipt)
     assert (receipt.count, price.epsilon, price.delta) == (2, 1.2, 1e-6)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate, gaussian_sd
+from dpcausal.calibration import Asked, gaussian_sd
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import restoring
@@ -24,25 +24,25 @@ from dpcausal.ledger.restoring import Lost
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums, InfluenceEffects
-from dpcausal.release import Asked, Receipt, joint_price
+from dpcausal.release import Receipt, joint_price
 from dpcausal.testing import standard_schema
 from tests.ledger.long_ledgers import AS_OF
 
 SCHEMA = standard_schema()
-LAPLACE: list[Asked] = [(ArmMoments(), dpc.Guarantee(epsilon=0.1))]
-GAUSSIAN: list[Asked] = [(ArmTotals(), dpc.Guarantee(epsilon=0.3, delta=1e-7))]
+LAPLACE: list[Asked] = [Asked(ArmMoments(), dpc.Guarantee(epsilon=0.1))]
+GAUSSIAN: list[Asked] = [Asked(ArmTotals(), dpc.Guarantee(epsilon=0.3, delta=1e-7))]
 SEVERAL: list[Asked] = [
-    (ArmMoments(), dpc.Guarantee(epsilon=0.7)),
-    (ArmTotals(), dpc.Guarantee(epsilon=0.2, delta=1e-6)),
-    (CovariateSums(["age"]), dpc.Guarantee(epsilon=0.4, delta=2e-6)),
+    Asked(ArmMoments(), dpc.Guarantee(epsilon=0.7)),
+    Asked(ArmTotals(), dpc.Guarantee(epsilon=0.2, delta=1e-6)),
+    Asked(CovariateSums(["age"]), dpc.Guarantee(epsilon=0.4, delta=2e-6)),
 ]
-PURE: list[Asked] = [(ArmMoments(), dpc.Guarantee(epsilon=0.5)), (ArmTotals(), dpc.Guarantee(epsilon=0.25))]
+PURE: list[Asked] = [Asked(ArmMoments(), dpc.Guarantee(epsilon=0.5)), Asked(ArmTotals(), dpc.Guarantee(epsilon=0.25))]
 STATED = 0.05
 BY: dict[str, Any] = {"by": "bob", "reason": "the disk failed"}
 
 
 def events_of(asked: Sequence[Asked]) -> list[Event]:
-    return [calibrate(query, SCHEMA, guarantee).event for query, guarantee in asked]
+    return [each.noise(SCHEMA).event for each in asked]
 
 
 def added(*parts: Sequence[Event]) -> Total:
@@ -97,7 +97,7 @@ def check_prices(folder: Path) -> None:
         disk.answer("unanswered", SEVERAL)
         lost = {"pure": LAPLACE, "gaussian": GAUSSIAN, "several": SEVERAL, "several pure": PURE}
         receipts = [disk.answer(request, asked) for request, asked in lost.items()]
-        disk.answer("unknown", [(ArmMoments(), dpc.Guarantee(epsilon=STATED))])
+        disk.answer("unknown", [Asked(ArmMoments(), dpc.Guarantee(epsilon=STATED))])
         held = added(events_of(LAPLACE), events_of(SEVERAL))
         again = added(events_of(SEVERAL), *map(events_of, lost.values()))
         stated = Event(family="laplace", epsilon=STATED, delta=0.0, mu=0.0)

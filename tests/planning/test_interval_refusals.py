@@ -29,7 +29,7 @@ KINDS = [dpc.RegressionAdjustment, dpc.DoublyRobust, dpc.InverseWeighting]
 CASES = [(kind, (1.0, 0.02)[(at + place) % 2]) for at, kind in enumerate(KINDS) for place in (0, 1)]
 
 
-@pytest.mark.parametrize(("kind", "epsilon"), sampled(CASES, 2))
+@pytest.mark.parametrize(("kind", "epsilon"), sampled(CASES, 3))
 def test_as_many_are_refused_as_rehearsals_say(kind: type, epsilon: float) -> None:
     names = ["x0", "x1", "x2"]
     columns = [dpc.Real(name, -1, 1) for name in names]

@@ -11,12 +11,15 @@ import pytest
 import dpcausal as dpc
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
+from dpcausal.guarantee import exact
 from dpcausal.queries import QUERIES, Norm, Query, seen_by
 from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
-from dpcausal.sums.cases import domain_of
+from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Lookup, Ticks
+from dpcausal.sums.sensitivity import sensitivity_bound
+from dpcausal.sums.weights import best_weights, drawn_moves
 from tests.sums.neighbours import Case, furthest
 from tests.support.slow import sampled
 
@@ -77,6 +80,41 @@ def test_no_neighbour_moves_sums_beyond_the_bound_and_some_reach_it(name: str, s
                 assert (most, bound) == (Fraction(0), Fraction(1)), (
                     query
                 )  # nothing that is read is protected; it gets noise
+
+
+def weighed_anew(description: Sums, domain: Domain, norm: Norm, target: int) -> Sums:
+    """Return a description with the weights that suit an estimate which hangs on one of its sums."""
+    names = (*description.numbers, *description.whole)
+    variances = [
+        float(place == target % len(names)) / description.weights[name] ** 2 for place, name in enumerate(names)
+    ]
+    chosen = best_weights(drawn_moves(description, domain, norm), list(map(float, variances)), norm)
+    return replace(description, weights={name: exact(float(f"{w:.2g}")) for name, w in zip(names, chosen, strict=True)})
+
+
+@pytest.mark.parametrize("name", sampled(SUMMING, every=3))
+def test_no_neighbour_moves_sums_beyond_the_bound_whatever_weights_are_chosen(name: str) -> None:
+    query, seen = next(examples(name, SCHEMAS["may leave"]))
+    domain = domain_of(seen, "record")
+    for norm in get_args(Norm):
+        description = query.sums(seen, "record", norm)[0]
+        for target in range(min(len(description.weights), 2)):
+            weighed = weighed_anew(description, domain, norm, target)
+            bound = sensitivity_bound(weighed, domain, norm).bound
+            most = furthest(Case(weighed, domain, norm), seed=1, units=40, steps=4)
+            assert most <= bound ** {"l1": 1, "l2": 2}[norm]
+
+
+def test_the_bound_of_other_weights_would_not_hold() -> None:
+    """A mutant that forgets to compute the bound again, for the weights that were chosen, is seen."""
+    query, domain = QUERIES["arm_moments"].examples(SCHEMAS["may leave"])[0], domain_of(SCHEMAS["may leave"], "record")
+    (description,) = query.sums(SCHEMAS["may leave"], "record", "l1")
+    weighed = weighed_anew(description, domain, "l1", target=0)
+    smaller = replace(weighed, weights={name: weight / 4 for name, weight in weighed.weights.items()})
+    for each, holds in ((weighed, True), (smaller, False)):
+        most = furthest(Case(each, domain, "l1"), seed=1, units=40, steps=4)
+        assert (most <= sensitivity_bound(weighed, domain, "l1").bound) is holds
+        assert most <= sensitivity_bound(each, domain, "l1").bound
 
 
 def test_a_long_table_over_everyone_is_refused_before_anything_is_paid() -> None:

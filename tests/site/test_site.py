@@ -65,7 +65,7 @@ def test_approved_study_always_gets_the_same_answer_and_is_paid_once(
     message = answer_of(north, requester, asked_of(study))
     assert (message.code, message.n, message.study) == ("answered", 400, digest_of_text(study.to_toml()))
     [release] = releases(message)
-    assert [(release.query, release.guarantee)] == list(study.questions(400))
+    assert [(release.query, release.guarantee, ())] == list(study.questions(400))
     assert spent(folder) == 1.0
     assert answer_of(Site(folder), requester, asked_of(study)) == message
     assert spent(folder) == 1.0

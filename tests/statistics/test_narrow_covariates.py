@@ -4,6 +4,7 @@ Nothing is drawn: what is left of the difference to a regression on the right sh
 """
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -110,3 +111,29 @@ def test_a_hidden_confounder_without_a_scale_has_no_interval(name: str) -> None:
     assert isinstance(effect, dpc.Effect)
     assert "hides how creatinine varies" in effect.no_interval
     assert effect.unadjusted == ("creatinine",)
+
+
+def _complier_effect(shape: Shape) -> tuple[dpc.Effect, float]:
+    """Return an effect of a treatment that two of three receive as assigned, and how far it is off the right one."""
+    table, _ = _table(shape, 20_000)
+    t, y, age, creatinine = (table.column(name).to_numpy() for name in ("t", "y", *NAMES))
+    random = np.random.default_rng(3)
+    received = np.where(random.random(len(t)) < 2 / 3, t, random.integers(0, 2, len(t)))
+    z = (creatinine - 1.14) / 0.47 if shape == "value" else np.log(creatinine) / 0.4
+    design = np.column_stack([np.ones(len(t)), t, np.clip(z, -4, 6), age])
+    outcome, share = (np.linalg.lstsq(design, each, rcond=None)[0][1] for each in (y, received))
+    schema = replace(_schema(BOUNDS), covariates=[*_schema(BOUNDS).covariates, dpc.Binary("received", missing=0)])
+    engine = CachedEngine.of(table.append_column("received", pa.array(received)), schema)
+    effect = dpc.ComplierEffect("received", NAMES).estimate(Unmetered(engine, schema, Undrawn()), epsilon=8.0)
+    return effect, abs(effect.estimate - outcome / share)
+
+
+def test_a_complier_effect_allows_for_the_shape_and_no_less_would_do() -> None:
+    """The interval is Fieller's, wider on each side by what the allowance adds to a symmetric one."""
+    found = {shape: _complier_effect(shape) for shape in ("value", "logarithm")}
+    assert all(_is_allowed_for(*each) for each in found.values())
+    assert not all(_is_allowed_for(replace(effect, bias_bound=0.0), off) for effect, off in found.values())
+    effect, _ = found["value"]
+    (low, high), (inner_low, inner_high) = effect.interval(), replace(effect, bias_bound=0.0).interval()
+    assert inner_low - low == pytest.approx(high - inner_high)
+    assert 0 < high - inner_high < effect.bias_bound

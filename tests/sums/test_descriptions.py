@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpcausal.errors import TableError
-from dpcausal.queries import QUERIES, Query, seen_by
+from dpcausal.queries import QUERIES, seen_by
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects
 from dpcausal.sums.adding import addends
 from dpcausal.sums.evaluation import evaluate
@@ -41,15 +42,16 @@ NO_SUMS = {
     "block_effects",
     "influence_effects",
     "effect_moments",
+    "look_moments",
 }
-"""Answers that are no sums of bounded numbers over units; the last is, of functions of covariates that are tabulated
-otherwise."""
+"""Answers that are no sums of bounded numbers over units. Two are: one of functions of covariates that are tabulated
+otherwise, and one whose bound is that of all looks together."""
 
 
 THREE_ARMS = replace(SCHEMA, entry="ward")  # by which looks are scheduled
 
 
-def short(queries: Iterable[Query]) -> list[Query]:
+def short(queries: Iterable[SummingQuery]) -> list[SummingQuery]:
     """Return queries of which only one for each class has the long tables of a score."""
     chosen = {
         repr(query) if not (hasattr(query, "coefficients") or hasattr(query, "propensity")) else type(query): query
@@ -59,7 +61,7 @@ def short(queries: Iterable[Query]) -> list[Query]:
 
 
 @cache
-def kinds() -> list[Query]:
+def kinds() -> list[SummingQuery]:
     return list(described(THREE_ARMS))
 
 

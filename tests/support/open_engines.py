@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from dpcausal.schema import Schema
 from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.coercion import SOURCE
-from dpcausal.vault.engines import Engine, ExactInts
+from dpcausal.vault.engines import Engine, ExactInts, with_schema
 from dpcausal.vault.table import open_table
 from tests.support.clickhouse import clickhouse
 from tests.support.postgres import VARIABLE, fresh_database
@@ -65,6 +65,10 @@ class Counting:
             streamed._passes = passes
         self._counts["streamed"] += found.size if read else 0
         return found
+
+    def with_schema(self, schema: Schema) -> "Counting":
+        """Return the same table seen through another schema, with the same count."""
+        return Counting(with_schema(self._engine, schema), self._counts)
 
 
 def signed_integers(table: pa.Table) -> pa.Table:

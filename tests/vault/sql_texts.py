@@ -26,6 +26,7 @@ from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, ChangeMoments, CutoffMoments, Query
 from dpcausal.queries.change_moments import widest_change
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.scale import Scale
 from dpcausal.treatment import table_column
@@ -94,7 +95,7 @@ def examples(schema: dpc.Schema) -> list[Query]:
     return [query for kind in QUERIES.values() if KERNELS[kind] is not True for query in kind.examples(schema)]
 
 
-def extremes(schema: dpc.Schema) -> Iterator[Query]:
+def extremes(schema: dpc.Schema) -> Iterator[SummingQuery]:
     """Yield queries whose parameters make numbers as large as they can be."""
     column = next((each for each in schema.covariates if isinstance(each, Real) and each.scale is None), None)
     if column is None:

@@ -8,7 +8,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.spy import SpyVault
-from dpcausal.calibration import NoiseShare, calibrate
+from dpcausal.calibration import Asked, NoiseShare, calibrate
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, QueryError
 from dpcausal.federation.aggregate import summed_release
 from dpcausal.queries import ArmMoments, ArmTotals, EffectMoments, MatchedContrast, Query, RegressionMoments
@@ -34,7 +34,7 @@ def contribute(
     vault: dpc.Vault, query: Query | None = None, guarantee: dpc.Guarantee = ONE, **given: object
 ) -> Contribution:
     named = {"session": SESSION, "members": MEMBERS, "honest": 2, "mask": MASK} | given
-    return vault.contribute([(query or ArmMoments(), guarantee)], **named)  # type: ignore[arg-type]
+    return vault.contribute([Asked(query or ArmMoments(), guarantee)], **named)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_sum_over_sites_is_that_of_one_table(kind: type[Query]) -> None:
     whole._sampler = NoShare()
     alone = contribute(whole, query, mask=[0] * count)
     assert opened == [(each + 2**63) % 2**64 - 2**63 for each in alone.masked]
-    release = summed_release(query, schema, ONE, opened, sites=3, honest=2, receipt=alone.receipt)
+    release = summed_release(Asked(query, ONE), schema, opened, sites=3, honest=2, receipt=alone.receipt)
     assert (release.parts, release.sites) == (1.5, 3)
     assert dpc.Release.from_json(release.to_json()) == release
 

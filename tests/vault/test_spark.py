@@ -26,7 +26,6 @@ from dpcausal.queries import (
     RegressionMoments,
 )
 from dpcausal.testing import check_engine
-from dpcausal.vault.answers.stratum_contrasts import SQUARE
 from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.table import open_table
@@ -143,7 +142,7 @@ def test_workers_are_probed_before_the_debit(spark: "SparkSession", monkeypatch:
 # Sums, beyond any size.
 
 MANY = 2**22 + 9
-ODD = f"(2 * {SQUARE} - 1)"
+ODD = "(2 * (CAST(outcome AS BIGINT) * outcome) - 1)"
 
 
 def odd_sum(engine: Engine) -> int:

@@ -170,3 +170,18 @@ test_that("a long warning is wrapped to the width of the console", {
   expect_match(printed, "  WARNING   ", fixed = TRUE, all = FALSE)
   expect_true(all(nchar(printed) <= getOption("width")))
 })
+
+test_that("a formula of moments and of sums of one's own is an estimator", {
+  skip_without_python()
+  data <- made_up()
+  slope <- dp_estimator(
+    "formula_estimator",
+    estimand = "mean difference in score for one more year", contrast = c("an age", "1 year more"),
+    sums = c(older = "where(age >= 54, 1)"), cells = "treat",
+    definitions = c(size = "total(n)"), formula = "covariance(age, score)[0] / variance(age)[0] + 0 * total(older) / size"
+  )
+  effect <- dp_estimate(open_made_up(data = data), slope, epsilon = 50)
+  expected <- coef(stats::lm(score ~ age, data[data$treat == 0, ]))[["age"]]
+  expect_lt(abs(unname(coef(effect)) - expected), 0.01)
+  expect_equal(names(coef(effect)), "1 year more vs an age")
+})

@@ -104,10 +104,13 @@ def noise_faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
             yield f"number {place} does not have the law and scale that are claimed"
         if stats.binom.sf(int((drawn[:, place] == 0).sum()) - 1, runs, _chance_of_none(scale, family)) < level:
             yield f"number {place} has no noise too often"
-        for signs, what in ((sides, "side"), (large, "size")):
-            if any(abs(np.mean(signs[:, place] * signs[:, other])) > limit for other in range(place)):
+    for signs, what in ((sides, "side"), (large, "size")):
+        shared = np.tril(np.abs(signs.T @ signs) / runs, -1).max(axis=1, initial=0) > limit
+        repeated = np.abs(np.mean(signs[1:] * signs[:-1], axis=0)) > limit
+        for place in range(count):
+            if shared[place]:
                 yield f"number {place} shares the {what} of its noise with another"
-            if abs(np.mean(signs[1:, place] * signs[:-1, place])) > limit:
+            if repeated[place]:
                 yield f"number {place} has noise whose {what} depends on the last release"
 
 

@@ -8,12 +8,13 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.noise_distribution import noise_faults
 from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import NoiseShare, calibrate
+from dpcausal.calibration import Asked, NoiseShare, calibrate
 from dpcausal.errors import LedgerError, QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums
 from dpcausal.release import Contribution
+from dpcausal.scale import Scale
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.preconditions import check_contribution
@@ -47,7 +48,7 @@ def check_session() -> Finding:
     def contribute(query: ArmMoments | ArmTotals, session: str = _SESSION) -> Contribution:
         count = len(calibrate(query, vault.schema, guarantee).scales)
         return vault.contribute(
-            [(query, guarantee)], session=session, members="1" * 64, honest=_HONEST, mask=mask[:count]
+            [Asked(query, guarantee)], session=session, members="1" * 64, honest=_HONEST, mask=mask[:count]
         )
 
     answers = {contribute(ArmMoments()).masked for _ in range(3)}
@@ -73,14 +74,20 @@ def check_bundle(runs: int) -> Finding:
     for each query.
     """
     schema, laplace, gaussian = standard_schema(), Guarantee(epsilon=_SMALL), Guarantee(epsilon=_SMALL, delta=1e-6)
-    bundle = ((ArmTotals(), laplace), (CovariateSums(["age"]), gaussian), (ArmMoments(), laplace))
-    noises = [calibrate(query, schema, guarantee) for query, guarantee in bundle]
+    scale = Scale([(30, -1), (60, 1)])
+    bundle = (
+        Asked(ArmTotals(), laplace),
+        Asked(CovariateSums(["age"]), gaussian, (("age", scale),)),
+        Asked(ArmMoments(), laplace),
+    )
+    noises = [each.noise(schema) for each in bundle]
     table = synthetic_table(schema, 50)
     vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=100, delta=0.01))
+    views = [vault.scaled(dict(each.scales)) for each in bundle]
     exact = np.concatenate(
         [
-            exact_answer(query, schema, vault._engine, guarantee).in_order(noise)  # noqa: SLF001 (the audit looks inside)
-            for (query, guarantee), noise in zip(bundle, noises, strict=True)
+            exact_answer(query, view.schema, view._engine, guarantee).in_order(noise)  # noqa: SLF001 (the audit looks inside)
+            for view, (query, guarantee, _), noise in zip(views, bundle, noises, strict=True)
         ]
     )
     asked = [*bundle] * runs
@@ -91,7 +98,7 @@ def check_bundle(runs: int) -> Finding:
         noisy = [(each - own + 2**63) % 2**64 - 2**63 for each, own in zip(found.masked, mask, strict=True)]
         left += np.array(noisy, dtype=float).reshape(runs, -1) - exact
     faults, end = [], 0
-    for (query, _), noise in zip(bundle, noises, strict=True):
+    for (query, *_), noise in zip(bundle, noises, strict=True):
         start, end = end, end + len(noise.scales)
         scales = np.array(noise.scales, dtype=float)
         faults += [f"{query.name}: {fault}" for fault in noise_faults(left[:, start:end], scales, noise.family)]

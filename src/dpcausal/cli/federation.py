@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from dpcausal.cli.opened_mailbox import admit_joined_sites
 from dpcausal.cli.options import read_study
 from dpcausal.cli.passphrase import unlock
 from dpcausal.cli.private_files import PrivateFiles
@@ -283,7 +284,6 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
 
 def _mailbox_transport(folder: Path, study: Path) -> "Transport":
     """Return the transport of the workspace's mailbox, after the sites that joined it were added to the roster."""
-    from dpcausal.cli.mailbox import admit_joined_sites  # noqa: PLC0415 (it imports this module)
     from dpcausal.plugins.mailbox.transport import MailboxTransport, requester_client  # noqa: PLC0415 (an extra)
 
     for site in admit_joined_sites(folder):

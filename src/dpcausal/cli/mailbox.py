@@ -4,8 +4,7 @@ import json
 import signal
 import threading
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,15 +13,11 @@ from rich.text import Text
 
 from dpcausal.cli.federation import Folder as Workspace
 from dpcausal.cli.federation import federation
+from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox, require_mailbox
 from dpcausal.cli.options import AsJson
-from dpcausal.cli.requirements import require_extra
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import site
 from dpcausal.errors import StudyError
-
-if TYPE_CHECKING:
-    from dpcausal.plugins.mailbox.client import Client
-    from dpcausal.plugins.mailbox.settings import Mailbox
 
 mailbox = typer.Typer(
     name="mailbox",
@@ -44,7 +39,7 @@ def create(
     days: Annotated[int, typer.Option(min=1, help="The validity of the server's certificate.")] = 365,
 ) -> None:
     """Create a mailbox in a workspace: its authority, the server's certificate, and the settings."""
-    _require()
+    require_mailbox()
     from dpcausal.federation.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
     from dpcausal.plugins.mailbox.authority import fingerprint_of  # noqa: PLC0415
     from dpcausal.plugins.mailbox.settings import Mailbox  # noqa: PLC0415
@@ -74,7 +69,7 @@ def serve(
     ] = 8,
 ) -> None:
     """Run the mailbox server, until stopped. It may run several times, on several machines, with one database."""
-    opened = _mailbox(folder)
+    opened = opened_mailbox(folder)
     from dpcausal.plugins.mailbox.serve import serve as run_server  # noqa: PLC0415 (an extra)
 
     run_server(opened, listen or f"0.0.0.0:{opened.port}", workers, threads)
@@ -86,7 +81,7 @@ def renew(
     days: Annotated[int, typer.Option(min=1, help="The validity of the new certificate.")] = 365,
 ) -> None:
     """Replace the server's key and certificate. Sites need not do anything; restart the server."""
-    ends = _mailbox(folder).renew(days)
+    ends = opened_mailbox(folder).renew(days)
     typer.echo(f"The new certificate is valid until {ends:%Y-%m-%d}. Restart the server, or send it the signal HUP.")
 
 
@@ -100,7 +95,7 @@ def admit(folder: Workspace) -> None:
 @mailbox.command()
 def revoke(folder: Workspace, name: SiteName) -> None:
     """Refuse a site at the server from now on; set revoked = true in the roster as well."""
-    _client(folder).call("POST", "/revocations", {"site": name})
+    client_of(folder).call("POST", "/revocations", {"site": name})
     typer.echo(f"The server refuses {name} from now on. Set revoked = true in {folder / 'roster.toml'} as well.")
 
 
@@ -109,7 +104,7 @@ def status(folder: Workspace, as_json: AsJson = False) -> None:
     """Print when each site polled last, and how many requests wait for it."""
     from dpcausal.plugins.mailbox.authority import SERVER, last_day  # noqa: PLC0415 (an extra)
 
-    sites = _client(folder).call("GET", "/sites")["sites"]
+    sites = client_of(folder).call("GET", "/sites")["sites"]
     days = (last_day(folder / "mailbox" / SERVER) - datetime.now(UTC)).days
     now = datetime.now(UTC).timestamp()
     found = [
@@ -147,8 +142,8 @@ def invite(
     """Invite a site to the mailbox: print a token, which it uses once."""
     from dpcausal.plugins.mailbox.transport import invite as send_invitation  # noqa: PLC0415 (an extra)
 
-    authority = _mailbox(folder).authority
-    invitation = send_invitation(_client(folder), folder / "mailbox" / "invitations", name, authority, hours * 3600)
+    authority = opened_mailbox(folder).authority
+    invitation = send_invitation(client_of(folder), folder / "mailbox" / "invitations", name, authority, hours * 3600)
     typer.echo(
         f"Send this token to {name} over a channel that you trust; whoever has it can join as {name}, once:", err=True
     )
@@ -161,7 +156,7 @@ def join_site_to_mailbox(
     token: Annotated[str, typer.Argument(help="The token from the coordinator.")],
 ) -> None:
     """Join a mailbox with the coordinator's token: send it the site's public key."""
-    _require()
+    require_mailbox()
     from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.plugins.mailbox.poller import join_mailbox  # noqa: PLC0415
     from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
@@ -178,7 +173,7 @@ def poll(
     once: Annotated[bool, typer.Option("--once", help="Poll once, and exit with status 1 if that fails.")] = False,
 ) -> None:
     """Poll the mailbox and answer requests for approved studies, until stopped."""
-    _require()
+    require_mailbox()
     from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.plugins.mailbox.calls import CallFailedError  # noqa: PLC0415
     from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
@@ -201,34 +196,5 @@ def poll(
     poller.run(stop)
 
 
-def admit_joined_sites(folder: Path) -> dict[str, str]:
-    """Add the sites that accepted an invitation to the roster, and return their keys."""
-    from dpcausal.federation.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
-    from dpcausal.plugins.mailbox.transport import admit_joined  # noqa: PLC0415
-
-    return admit_joined(_client(folder), folder / "mailbox" / "invitations", Opened(folder))
-
-
 def _print_line(line: str) -> None:
     typer.echo(f"{datetime.now(UTC):%Y-%m-%d} {line}")  # the day only: a time would tell how long an answer took
-
-
-def _mailbox(folder: Path) -> "Mailbox":
-    _require()
-    from dpcausal.plugins.mailbox.settings import Mailbox  # noqa: PLC0415 (an extra)
-
-    return Mailbox.read(folder / "mailbox")
-
-
-def _client(folder: Path) -> "Client":
-    """Return a client that signs with the key of a requester of this workspace."""
-    opened = _mailbox(folder)
-    from dpcausal.plugins.mailbox.transport import requester_client  # noqa: PLC0415 (an extra)
-
-    name = next((name for name in opened.requesters if (folder / f"{name}.key").is_file()), "")
-    return requester_client(folder, name)
-
-
-def _require() -> None:
-    require_extra("cryptography", "federation")
-    require_extra("urllib3", "federation")

@@ -30,7 +30,8 @@ def plan(  # noqa: PLR0913, PLR0917
     compared_share: Annotated[
         float | None,
         typer.Option(
-            help="The expected share of people in one of the two compared arms; by default all arms have one size."
+            help="The expected share of people in one of the two compared arms, and with an outcome; by default all "
+            "arms have one size, and nobody lacks an outcome."
         ),
     ] = None,
     confounding: Annotated[

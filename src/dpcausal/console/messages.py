@@ -148,7 +148,7 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
     units = n or 10_000
     source = study.rehearsal(units)
     asked = study.site_questions(units, policy.site)
-    releases = [source.release(query, guarantee) for query, guarantee in asked]
+    releases = [source.scaled(dict(each.scales)).release(each.query, each.guarantee) for each in asked]
     answers = tuple(
         Answer(
             release.query.name,

@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from dpcausal import queries
 from dpcausal.console.budget import Bar, BudgetSummary
 from dpcausal.console.messages import Answer, Response, SentMessage, example, responses, sent_messages
 from dpcausal.console.settings import KEY
@@ -357,8 +356,7 @@ def _requests(text: str, units: int, site: str, as_of: str) -> tuple[str, ...]:
     study = _study(text)
     if study.secure_settings:
         return (session_request(study.digest),)
-    asked = study.questions(units, site)
-    return tuple(digest_of(queries.question(query, each, study.schema, as_of)) for query, each in asked)
+    return tuple(digest_of(each.question(study.schema, as_of)) for each in study.questions(units, site))
 
 
 @lru_cache(maxsize=2_000)

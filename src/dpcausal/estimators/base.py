@@ -11,7 +11,6 @@ from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.other_names import OtherNames
-from dpcausal.queries import CustomSums
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
@@ -147,7 +146,7 @@ def names_in(part: object) -> set[str]:
     """Return every name in the parameters of an estimator: those of all columns that it uses, in whatever role."""
     if isinstance(part, str):
         return {part}
-    if isinstance(query := getattr(part, "query", None), CustomSums):
-        return set(query.columns)
+    if (named := getattr(part, "columns", None)) is not None:  # a formula has them within its texts
+        return set(named)
     parts = [getattr(part, each.name) for each in fields(part)] if is_dataclass(part) else part
     return set().union(*map(names_in, parts)) if isinstance(parts, list | tuple) else set()

@@ -70,8 +70,7 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and none where even that
     would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this
     same call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
-    Where answers are added up over sites, there are scales of numbers that declare `typical` only; with secure sums,
-    none.
+    Where answers are added up over sites, there are scales of numbers that declare `typical` only.
 
     Args:
         source: What will be asked.
@@ -116,8 +115,10 @@ def _between_bounds(columns: Sequence[Real], source: Source) -> str:
     """Return a note on numbers that have no scale."""
     if is_scalable(source):
         return f"too noisy to find where values are: {_listed(columns)} between declared bounds"
-    advice = "; declare typical values" if has_declared_scales(source) else ""
-    return f"answers are added up over sites, so {_listed(columns)} enter models between their declared bounds{advice}"
+    return (
+        f"answers are added up over sites, so {_listed(columns)} enter models between their declared bounds; declare "
+        "typical values"
+    )
 
 
 def _unseen(columns: Sequence[Real], schema: Schema) -> tuple[str, ...]:

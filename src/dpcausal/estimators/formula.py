@@ -1,6 +1,8 @@
 """Formulas of sums as texts, such as `total[drug] / n[drug]`: evaluated, never run as a program."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +10,7 @@ import numpy as np
 
 from dpcausal.derivatives import Numbers
 from dpcausal.errors import QueryError
+from dpcausal.estimators.moments import COUNT, MOMENTS, columns_of, moment
 from dpcausal.queries import CustomSums
 from dpcausal.queries.quantities import middle_and_half
 from dpcausal.schema import Schema
@@ -24,12 +27,61 @@ from dpcausal.sums.expressions import (
     Text,
     check_arguments,
     parse,
+    parts,
 )
 from dpcausal.validation import did_you_mean
 
 _FUNCTIONS = {"sqrt": np.sqrt, "log": np.log, "exp": np.exp}
 _PUBLIC = ("middle", "half")
+_TOTAL = "total"
 _LARGEST_POWER = 8
+_UNITS = "n"
+"""The number of units in formulas, where no sum or formula has this name."""
+
+
+def columns_in(texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns of which formulas have moments."""
+    calls = (each for text in texts.values() for each in _numbers(parse(text)) if isinstance(each, Call))
+    return tuple(name for call in calls if call.function in MOMENTS for name in columns_of(call))
+
+
+def sums_for(texts: Mapping[str, str], own: Mapping[str, str], schema: Schema) -> dict[str, str]:
+    """Return the sums that formulas need, by name: one's own, and those of `n` and of moments that are not among them.
+
+    Raises:
+        QueryError: If a text is no formula.
+    """
+    asked = {parse(text): text for text in own.values()}
+
+    def ask(text: str) -> float:
+        asked.setdefault(parse(text), text)
+        return math.nan
+
+    for each in itertools.chain.from_iterable(_numbers(parse(text)) for text in texts.values()):
+        if each == Name(_UNITS) and _UNITS not in {**own, **texts}:
+            ask(COUNT)
+        elif isinstance(each, Call) and each.function in MOMENTS:
+            moment(each, schema, ask)
+        elif isinstance(each, Call) and each.function not in (*_PUBLIC, *_FUNCTIONS, _TOTAL):
+            raise _unknown(each)
+    if not asked:
+        raise QueryError(
+            expected="a formula of n, of moments such as mean(score), or of sums of your own",
+            got="one of none",
+            hint="write for instance mean(score)[drug] - mean(score)[placebo], with cells=['arm'].",
+        )
+    free = (name for place in itertools.count(1) if (name := f"sum{place}") not in {**own, **texts})
+    further = [text for text in asked.values() if text not in own.values()]
+    named = {_UNITS if text == COUNT and _UNITS not in {**own, **texts} else next(free): text for text in further}
+    return {**own, **named}
+
+
+def _numbers(expression: Expression) -> Iterator[Expression]:
+    """Return an expression and all that it is made of, apart from columns."""
+    yield expression
+    if not (isinstance(expression, Call) and expression.function in (*MOMENTS, *_PUBLIC)):
+        for part in parts(expression):
+            yield from _numbers(part)
 
 
 @dataclass(frozen=True)
@@ -40,11 +92,13 @@ class Formulas:
         query: The query.
         schema: The schema of the tables that it is asked of.
         texts: The formulas, by their names.
+        own: The sums that formulas may name; those of moments have names that nobody chose.
     """
 
     query: CustomSums
     schema: Schema
     texts: Mapping[str, str]
+    own: Collection[str]
 
     def values(self, sums: Numbers) -> dict[str, Numbers]:
         """Return the values of the formulas.
@@ -58,8 +112,10 @@ class Formulas:
         labels = self.query.labels(self.schema)
         names = list(self.query.texts)
         table = sums.reshape(*map(len, labels), len(names), *sums.shape[1:])
-        known = dict(zip(names, np.moveaxis(table, len(labels), 0), strict=True))
-        scope = _Scope(known, labels, sums.ndim - 1, self.schema)
+        found = dict(zip(names, np.moveaxis(table, len(labels), 0), strict=True))
+        known = {name: value for name, value in found.items() if name in (*self.own, _UNITS)}
+        added = {parse(text): found[name] for name, text in self.query.texts.items()}
+        scope = _Scope(known, added, labels, sums.ndim - 1, self.schema)
         with np.errstate(all="ignore"):  # what is no number is seen by whoever asked
             for name, text in self.texts.items():
                 if name in known:
@@ -75,6 +131,7 @@ class _Scope:
     """What a formula may use: arrays with an axis for each part of the cells, and the last ones for sets of sums."""
 
     known: Mapping[str, Numbers]
+    added: Mapping[Expression, Numbers]
     labels: Sequence[Sequence[str]]
     sets: int
     schema: Schema
@@ -104,7 +161,7 @@ class _Scope:
         raise QueryError(
             expected=f"a formula of sums with + - * / and whole powers up to {_LARGEST_POWER}",
             got=type(expression).__name__.lower(),
-            hint="write for instance total[drug] / n[drug] - total[placebo] / n[placebo].",
+            hint="write for instance mean(score)[drug] - mean(score)[placebo].",
         )
 
     def _named(self, name: str) -> Numbers:
@@ -112,24 +169,25 @@ class _Scope:
             raise QueryError(
                 expected=f"a sum or a formula before this one: {', '.join(self.known)}"[:300],
                 got=repr(name)[:80],
-                hint=f"{did_you_mean(name, self.known)}a formula sees sums, not columns.",
+                hint=f"{did_you_mean(name, self.known)}of columns a formula has moments: mean(score).",
             )
         return self.known[name]
 
     def _cell(self, cell: Cell) -> Numbers:
-        found = self._named(cell.name)
+        found = self.value(cell.number)
         if len(cell.labels) > min(len(self.labels), found.ndim - self.sets):
             raise QueryError(
                 expected=f"at most {len(self.labels)} labels, one for each part of the cells",
-                got=f"{cell.name}[{', '.join(cell.labels)}]"[:100],
+                got=f"[{', '.join(cell.labels)}]"[:100],
                 hint="cells are listed as in cells=[...].",
             )
-        for label, known in zip(cell.labels, self.labels, strict=False):
+        for given, known in zip(cell.labels, self.labels, strict=False):
+            label = given if given in known else given.replace("<=", "≤").replace(">=", "≥")
             if label not in known:
                 raise QueryError(
                     expected=f"a label out of {', '.join(known)}"[:300],
                     got=repr(label)[:80],
-                    hint="labels are the values of a column, in ' marks where they are no words.",
+                    hint="labels are values of a column or its bins, in ' marks where they are no words; ≤ may be <=.",
                 )
             found = found[list(known).index(label)]
         return found
@@ -141,18 +199,26 @@ class _Scope:
             if isinstance(column, Name):
                 middle, half = middle_and_half(column.name, self.schema)
                 return np.asarray(float(middle if call.function == "middle" else half))
-        elif call.function == "total" or call.function in _FUNCTIONS:
+        elif call.function in MOMENTS:
+            return moment(call, self.schema, lambda text: self.added[parse(text)])
+        elif call.function == _TOTAL or call.function in _FUNCTIONS:
             check_arguments(call.function, call.arguments, "number", 1)
             value = self.value(call.arguments[0])
-            if call.function == "total":
+            if call.function == _TOTAL:
                 return value.sum(axis=tuple(range(value.ndim - self.sets)))
             found: Numbers = _FUNCTIONS[call.function](value)
             return found
-        raise QueryError(
-            expected="total(number), middle(column), half(column), or sqrt, log or exp of a number",
-            got=f"{call.function}(…)"[:80],
-            hint=did_you_mean(call.function, ("total", *_PUBLIC, *_FUNCTIONS)) + "total adds up cells.",
-        )
+        raise _unknown(call)
+
+
+def _unknown(call: Call) -> QueryError:
+    return QueryError(
+        expected="mean(column), variance(column), covariance(column, column), middle(column), half(column), "
+        "total(number), or sqrt, log or exp of a number",
+        got=f"{call.function}(…)"[:80],
+        hint=did_you_mean(call.function, (_TOTAL, *MOMENTS, *_PUBLIC, *_FUNCTIONS))
+        + "total adds up cells; for other sums over units say in sums what a unit adds.",
+    )
 
 
 def one_number(value: Any, name: str, sets: int = 0) -> Numbers:  # noqa: ANN401 (an array of any shape)
@@ -161,6 +227,6 @@ def one_number(value: Any, name: str, sets: int = 0) -> Numbers:  # noqa: ANN401
         raise QueryError(
             expected=f"one number as {name}",
             got=f"{np.shape(value)[0]:,} of them: one for each cell",
-            hint="name a cell, total[drug], or add up cells: total(...).",
+            hint="name a cell, mean(score)[drug], or add up cells: total(n * mean(score)) / total(n) is the mean.",
         )
     return np.asarray(value)

@@ -1,9 +1,11 @@
 """Regression-adjusted effects of an assignment on the outcome and on the treatment received, with their joint error."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from dpcausal.estimators.covariate_scales import ScaledCovariates
 from dpcausal.estimators.interval_policy import hidden_covariates
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, effect_noise_covariance, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
@@ -14,8 +16,10 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import Signs
+from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
+from dpcausal.queries.features import design_names
 from dpcausal.queries.instrument_moments import RECEIVED
 from dpcausal.queries.regression_moments import OUTCOME
 from dpcausal.release import Release
@@ -45,14 +49,31 @@ class _ReceivedSource(WrappedSource):
         return self._schema
 
 
+class AdjustedParts(NamedTuple):
+    """What regressions on covariates find.
+
+    Attributes:
+        parts: The effects on the outcome and on the treatment received, with their joint error.
+        left_in: Bounds of the confounding that the shapes of covariates leave in them.
+        refusal: Why there is no interval.
+        signs: Signs of problems.
+    """
+
+    parts: JointEstimate
+    left_in: tuple[float, float]
+    refusal: str
+    signs: Signs
+
+
 def adjusted_parts(
-    release: Release, query: InstrumentMoments, source: Source, names: tuple[str, str]
-) -> tuple[JointEstimate, str, Signs]:
-    """Return the effects on the outcome and on the treatment received, why there is no interval, and signs of problems.
+    release: Release, query: InstrumentMoments, scaled: ScaledCovariates, source: Source, names: tuple[str, str]
+) -> AdjustedParts:
+    """Return the effects on the outcome and on the treatment received, adjusted for covariates.
 
     Args:
         release: What was released.
         query: What was asked.
+        scaled: The covariates by their scores.
         source: Of what it was asked.
         names: The names of the two effects.
     """
@@ -77,7 +98,12 @@ def adjusted_parts(
     resolution = list(posteriors[0].resolution)
     unadjusted = unadjusted_covariates(resolution, query.covariates, source.schema, signs.unread)
     refusal = arm_refusal(releases[0], source, fits[0]) or hidden_covariates(unadjusted, query.covariates)
-    return parts, refusal, signs
+    features = design_names(query.covariates, source.schema)
+    outcome, received = (
+        left_by_scores(scaled, features, posterior.adjustments(fit), posterior.resolution)
+        for posterior, fit in zip(posteriors, fits, strict=True)
+    )
+    return AdjustedParts(parts, (outcome, received), refusal, signs)
 
 
 def _sampling(

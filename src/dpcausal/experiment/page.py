@@ -5,16 +5,18 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Self
+from typing import Protocol, Self
 
+from dpcausal.effect import Effect
+from dpcausal.experiment.line import NONE, ScorecardLine
 from dpcausal.experiment.sample_ratio import SampleRatio
-from dpcausal.experiment.scorecard import NONE, Scorecard, ScorecardLine
 from dpcausal.guarantee import Guarantee
 from dpcausal.html_page import html_page, html_text
-from dpcausal.page.language import Language, message
+from dpcausal.page.language import Language
 from dpcausal.page.style import page_header, page_style
 from dpcausal.page.theme import Theme
 from dpcausal.release import Receipt
+from dpcausal.text import message
 
 _STYLE = """
 :root { --none: var(--quiet); }
@@ -104,7 +106,30 @@ _LEFT = ' class="verdict"'
 _ORDER = {"worse": 0, "better": 1, "no clear difference": 2, "no interval": 3}
 
 
-def scorecard_page(scorecard: Scorecard, theme: Theme, say: Language) -> str:
+class _Shown(Protocol):
+    """What a page shows of a scorecard: `Scorecard` says what each is."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def effects(self) -> tuple[Effect, ...]: ...
+    @property
+    def lines(self) -> tuple[ScorecardLine, ...]: ...
+    @property
+    def sample_ratio(self) -> SampleRatio: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def level(self) -> float: ...
+    @property
+    def simultaneous(self) -> bool: ...
+    @property
+    def rehearsed(self) -> bool: ...
+
+
+def scorecard_page(scorecard: _Shown, theme: Theme, say: Language) -> str:
     """Return a scorecard as an HTML page, in the design of the reports."""
     first, ratio = scorecard.effects[0], scorecard.sample_ratio
     counts = {
@@ -188,7 +213,7 @@ def _p_words(p_value: float, say: Language) -> str:
     return f"< {say.number(_SMALLEST_P, 3)}" if p_value < _SMALLEST_P else f"= {say.number(p_value, 3)}"
 
 
-def _interval_words(scorecard: Scorecard, say: Language) -> str:
+def _interval_words(scorecard: _Shown, say: Language) -> str:
     words = {"level": say.percent(scorecard.level), "method": _METHODS[scorecard.method]}
     if scorecard.simultaneous:
         return say("{level} intervals hold for all comparisons together; p-values adjusted by {method}.", **words)

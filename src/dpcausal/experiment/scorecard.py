@@ -6,27 +6,24 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import Measure, ratio_of_means, shifted
 from dpcausal.errors import RefusedError
+from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
+from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.interval import NoiseTerm, beyond, few_terms, inverted_half_width
-from dpcausal.page.language import Language, message
+from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
 from dpcausal.text import format_number, table_rows, text_table
 
-Verdict = Literal["better", "worse", "no clear difference", "no interval"]
-
 FORMAT = 1
 """The version of the JSON format; docs/scorecard.schema.json describes it."""
-
-NONE = message("none")
-"""What is written where there is no number."""
 
 _POWER = 0.8
 _ESTIMATES = (
@@ -38,53 +35,6 @@ _ESTIMATES = (
 _LEAST_SAMPLING = 0.03
 """The least sampling error that is counted, as a share of the privacy noise: it widens an interval by less than a
 thousandth, and an error without a normal part takes long to invert."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScorecardLine:
-    """One metric, one arm against the control.
-
-    Attributes:
-        metric: The metric.
-        kind: `mean`, `proportion` or `ratio`.
-        control: The control arm.
-        treated: The arm that is compared with it.
-        control_mean: The metric in the control arm, noise included.
-        treated_mean: The metric in the other arm.
-        difference: The second minus the first.
-        low: The lower limit of the interval of the difference; None where there is none.
-        high: The upper limit.
-        lift: The difference relative to the control arm; None where the control arm may be 0.
-        lift_low: The lower limit of its interval (Fieller).
-        lift_high: The upper limit.
-        p_value: The p-value of no difference, for this metric alone.
-        adjusted_p_value: The same, adjusted for all comparisons of the scorecard.
-        detectable: The smallest true difference that an experiment with these errors finds with 80 % power.
-        sampling_sd: The standard error without privacy noise.
-        privacy_sd: The standard deviation of the privacy noise.
-        verdict: `better`, `worse`, `no clear difference`, or `no interval`.
-        no_interval: Why there is no interval; empty where there is one.
-    """
-
-    metric: str
-    kind: MetricKind
-    control: str
-    treated: str
-    control_mean: float
-    treated_mean: float
-    difference: float
-    low: float | None
-    high: float | None
-    lift: float | None
-    lift_low: float | None
-    lift_high: float | None
-    p_value: float | None
-    adjusted_p_value: float | None
-    detectable: float
-    sampling_sd: float
-    privacy_sd: float
-    verdict: Verdict
-    no_interval: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,8 +216,6 @@ class Scorecard:
             theme: House colours and logo.
             language: The language of the page: `en` or `de`.
         """
-        from dpcausal.experiment.page import scorecard_page  # noqa: PLC0415 (imports this module)
-
         return scorecard_page(self, theme or Theme(), Language(language))
 
     def save(self, path: str | Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Self
 
 from dpcausal import queries
-from dpcausal.calibration import Noise, calibrate, share_of
+from dpcausal.calibration import Asked, Noise, share_of
 from dpcausal.effect import Effect
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message
@@ -44,29 +44,21 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
     return one.of_sites(len(sites), parts=len(sites))
 
 
-def summed_release(  # noqa: PLR0913 (all but four have names)
-    query: Query,
-    schema: Schema,
-    guarantee: Guarantee,
-    ticks: Sequence[int],
-    *,
-    sites: int,
-    honest: int,
-    receipt: Receipt,
+def summed_release(  # noqa: PLR0913 (all but three have names)
+    asked: Asked, schema: Schema, ticks: Sequence[int], *, sites: int, honest: int, receipt: Receipt
 ) -> Release:
     """Return the release that a secure sum over sites is: each site added a share of the noise.
 
     Args:
-        query: What was asked of each site.
+        asked: What was asked of each site, and is promised about the sum.
         schema: What is public about the tables.
-        guarantee: What is promised about the sum.
         ticks: The opened sums, one for each number of the query.
         sites: How many sites are in the sum.
         honest: How many sites' shares are the whole noise. More sites than that bring more noise.
         receipt: The receipt of all sites.
     """
-    noise = calibrate(query, schema, guarantee)
-    one = Release.of(query, guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
+    noise = asked.noise(schema)
+    one = Release.of(asked.query, asked.guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
     return one.of_sites(sites, parts=sites / honest * share_of(noise, honest).inflation ** 2)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Self
 
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import Asked, calibrate
 from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.aggregate import replay_estimate, sum_releases
@@ -192,8 +192,8 @@ class Coordinator:
 
     @property
     def has_declared_scales(self) -> bool:
-        """Whether covariates can be given the scales that typical values declare."""
-        return self.study.secure_settings is None
+        """Whether covariates can be given the scales that typical values declare, the same at all sites."""
+        return True
 
     def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Self:
         """Return the same coordinator with covariates by their scores, as sites see them that found the same scales."""
@@ -230,7 +230,7 @@ class Coordinator:
         notes = (f"without {absent}: the effect is that of the units at the sites that answered",) if absent else ()
         if len(self._members()) == 1:
             return notes
-        strata = isinstance(self.study.questions()[0][0], StratumContrasts)
+        strata = isinstance(self.study.questions()[0].query, StratumContrasts)
         settings = self.study.secure_settings
         of_noise = (_OF_SUMS,) if settings is None else secure_caveats(settings, len(self._members()))
         return (*notes, *of_noise, _OF_PERSONS, _OF_STRATA if strata else _OF_ONE_TABLE)
@@ -241,15 +241,15 @@ class Coordinator:
         Raises:
             RefusedError: If it is another query, or too few sites answered.
         """
-        asked = self.study.site_questions()
-        if self.study.pooling != "sums" or (query, guarantee) not in asked:
+        asked, this = self.study.site_questions(), Asked.of(query, guarantee, self.schema)
+        if self.study.pooling != "sums" or this not in asked:
             raise RefusedError(
                 expected='a query of a study with pooling = "sums", as its sites approved it',
                 got=f"{query.name}, {guarantee}" if self.study.pooling == "sums" else f"{self.study.pooling}",
                 hint='for sums, write a study with pooling = "sums"; otherwise use run().',
             )
         if self.study.secure_settings:
-            return self._opened()[asked.index((query, guarantee))]
+            return self._opened()[asked.index(this)]
         return sum_releases(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
 
     def _opened(self) -> tuple[Release, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dpcausal.calibration import calibrate
 from dpcausal.errors import TransportError, redact_errors
 from dpcausal.federation.protocol import Message, Request, Step
 from dpcausal.federation.question import Question
@@ -110,7 +109,7 @@ def members_digest_in(header: str) -> str:
 def _why_masked_invalid(message: Message, site: str, study: Study) -> str:
     answer = message.answer or {}
     asked = study.site_questions()
-    count = sum(len(calibrate(query, study.schema, guarantee).scales) for query, guarantee in asked)
+    count = sum(len(each.noise(study.schema).scales) for each in asked)
     receipt, numbers = Receipt(**answer["receipt"]), answer["masked"]
     if set(answer) != {"masked", "receipt", "header"} or asdict(receipt) != answer["receipt"]:
         return _WRONG

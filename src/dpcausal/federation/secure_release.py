@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import Asked
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.aggregate import summed_release
 from dpcausal.federation.plausibility import why_impossible
 from dpcausal.federation.responses import SiteResponse, is_too_large
 from dpcausal.federation.roster import Roster
 from dpcausal.hash_chain import digest_of
-from dpcausal.release import Asked, Receipt, Release, as_of
+from dpcausal.release import Receipt, Release, as_of, joint_price
 from dpcausal.secure_settings import SecureSettings
 from dpcausal.study import Study
 
@@ -31,23 +31,18 @@ def opened_releases(
     version, sizes = as_of(receipts), {"sites": len(receipts), "honest": settings.honest}
     return tuple(
         summed_release(
-            query,
-            study.schema,
-            guarantee,
-            own,
-            receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version),
-            **sizes,
+            asked, study.schema, own, receipt=replace(joint_price([asked]), digest=digest, as_of=version), **sizes
         )
-        for (query, guarantee), own in _divided(study, ticks)
+        for asked, own in _divided(study, ticks)
     )
 
 
 def _divided(study: Study, ticks: Sequence[int]) -> Iterator[tuple[Asked, Sequence[int]]]:
     """Yield each query of the study with its own sums, which follow those of the query before."""
     end = 0
-    for query, guarantee in study.site_questions():
-        start, end = end, end + len(calibrate(query, study.schema, guarantee).scales)
-        yield (query, guarantee), ticks[start:end]
+    for asked in study.site_questions():
+        start, end = end, end + len(asked.noise(study.schema).scales)
+        yield asked, ticks[start:end]
 
 
 def check_range(
@@ -65,11 +60,10 @@ def check_range(
     arms = [message.arm_sizes for message in messages if message.arm_sizes]
     arm_sizes = (sum(each[0] for each in arms), sum(each[1] for each in arms)) if arms else None
     spread = math.sqrt(len(messages) / settings.honest)
-    for (query, guarantee), own in _divided(study, ticks):
-        price = Receipt(query.name, guarantee.epsilon, guarantee.delta)
+    for asked, own in _divided(study, ticks):
         sizes = {"sites": len(messages), "honest": settings.honest}
-        release = summed_release(query, study.schema, guarantee, own, receipt=price, **sizes)
-        beyond = is_too_large(own, n, calibrate(query, study.schema, guarantee), spread)
+        release = summed_release(asked, study.schema, own, receipt=joint_price([asked]), **sizes)
+        beyond = is_too_large(own, n, asked.noise(study.schema), spread)
         large = "it is larger than so many units can add up to" if beyond else ""
         if problem := large or why_impossible(release, n, arm_sizes, study.schema):
             raise RefusedError(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from dpcausal.html_page import html_text
 from dpcausal.page.axis import Axis
-from dpcausal.page.language import ENGLISH, Language, message
-from dpcausal.text import format_number
+from dpcausal.page.language import ENGLISH, Language
+from dpcausal.text import format_number, message
 
 ACCENT = "var(--accent,#00897b)"
 PARTS = (message("sampling error"), message("differences between sites"), message("privacy noise"))

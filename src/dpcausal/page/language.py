@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dpcausal.errors import RefusedError
+from dpcausal.page.recorded import RECORDED
 
 LANGUAGES = ("en", "de")
 LOCALE = Path(__file__).parent / "locale"
@@ -26,11 +27,6 @@ _LONGEST = 1_000
 """Longer texts are no estimator's: matching them could take long."""
 _SIGNIFICANT = 4
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def message(text: str) -> str:
-    """Return a text as it is: it marks a constant that is translated where it is used."""
-    return text
 
 
 @dataclass(frozen=True)
@@ -129,8 +125,6 @@ class Language:
 @lru_cache(1)
 def _templates() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return the templates of recorded texts, those with the most words first, each with its pattern."""
-    from dpcausal.page.recorded import RECORDED  # noqa: PLC0415 (imports this module)
-
     ordered = sorted(RECORDED, key=lambda template: -len(_NAME.sub("", template)))
     return tuple(
         (template, re.compile(_NAME.sub(r"(?P<\1>.+)", re.escape(template).replace(r"\{", "{").replace(r"\}", "}"))))

@@ -5,7 +5,7 @@ that a text was made from, and puts the same values into the translation. A text
 `tests/page/test_recorded.py` finds such texts.
 """
 
-from dpcausal.page.language import message
+from dpcausal.text import message
 
 SAMPLING_BELOW_NOISE = message("the sampling error is below the noise floor; the value shown is an upper bound")
 """A note where noise hides how small a sampling error is."""
@@ -120,7 +120,7 @@ METHODS = (
     message("robust over {count} of {all} sites; at each: {text}"),
 )
 ASSUMPTIONS = (
-    message("the formula is the estimand's"),
+    message("the formula is the estimand's, and its variance the estimate's"),
     message("treatment was randomised"),
     message("arms are comparable without adjustment, as in a randomised trial"),
     message("arms are comparable without adjustment, as in a trial"),
@@ -213,6 +213,11 @@ DATA_HANDLING = (
 )
 NOTES = (
     message("estimate: {formula}"),
+    message("sampling variance: {formula}"),
+    message("definitions: {formula}"),
+    message("sums: {formula}"),
+    message("sums in cells of {columns}: {formula}"),
+    message("the bound on what one unit moves was computed from the sums, and certified"),
     message("{joined} strata with hardly any units in an arm were joined"),
     message(
         "a baseline for comparison: scores are nearly all noise, and arms flipped at random shrink the "

@@ -23,16 +23,13 @@ class ArmTotals(SummingQuery):
     name: ClassVar[str] = "arm_totals"
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         return (_in_arms({"total": OUTCOME}, {"total": Fraction(2 * GRID)}, schema, protects, norm),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         return {"total": outcome_tick(schema)}
 
     @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
-        """Return queries of this kind that the schema allows."""
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
         return (cls(),)
 
 
@@ -48,16 +45,13 @@ class ArmMoments(SummingQuery):
     name: ClassVar[str] = "arm_moments"
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         return (moment_sums(OUTCOME, schema, protects, norm),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         return moment_ticks(outcome_tick(schema))
 
     @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
-        """Return queries of this kind that the schema allows."""
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
         return (cls(),)
 
 

@@ -1,6 +1,6 @@
 """Sums of products of outcome and covariates in every declared arm, for a linear regression in each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -9,10 +9,10 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
 from dpcausal.queries.coerced import design, every_arm, rounded
-from dpcausal.queries.features import design_names, name_tuple, one_and_all
+from dpcausal.queries.features import design_names, one_and_all
 from dpcausal.queries.query import Norm
 from dpcausal.queries.regression_moments import CONSTANT, FINE, FIRST_FEATURE, OUTCOME
-from dpcausal.queries.summing import SummingQuery, by_norm
+from dpcausal.queries.summing import CovariateQuery, by_norm
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Constant, Number
@@ -32,24 +32,16 @@ Product = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class ArmRegressionMoments(SummingQuery):
+class ArmRegressionMoments(CovariateQuery):
     """In every declared arm, the sums that a linear regression of the outcome on covariates needs.
 
     A unit's numbers are its outcome, z, and its features, x, all from -1 to 1, as in `RegressionMoments`. The answer
     holds for each arm the number of units, the sums of z, x, zx and xx', and of what z² and x² lack to 1. One unit is
     in one arm: it leaves one and enters another, so noise does not grow with the number of arms. Units whose arm is
     not declared are in none.
-
-    Attributes:
-        covariates: The covariates.
     """
 
     name: ClassVar[str] = "arm_regression_moments"
-
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """Return the names of the features.
@@ -75,7 +67,6 @@ class ArmRegressionMoments(SummingQuery):
         return tuple(name.replace("{}", f"_{arm}", 1) for name in self._templates(schema).values())
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), *design(self.covariates, schema, FINE)]
         numbers: dict[str, Number] = {}
         weights: dict[str, Fraction] = {}
@@ -89,7 +80,6 @@ class ArmRegressionMoments(SummingQuery):
         return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, {}, weights, everyone=True),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         low, high = schema.outcome_bounds
         templates = list(self._templates(schema).items())[1:]
         return {name: ((high - low) / 2) ** product.count(OUTCOME) / FINE**2 for product, name in templates}
@@ -106,7 +96,6 @@ class ArmRegressionMoments(SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(covariates) for covariates in one_and_all(schema))
 
 

@@ -11,7 +11,6 @@ from dpcausal.queries.models import EXTREME, MODERATE, Modelled, check_limits
 from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.scores import (
     FACTOR_TICKS,
-    PREDICTOR_TICKS,
     by_arm,
     looked_up,
     overlap_table,
@@ -68,8 +67,7 @@ class AugmentedScores(Modelled, SummingQuery):
         """The largest target there can be."""
         return 0.25 if self.estimand == "ATO" else 1.0
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         self.check_models(schema)
         score, target = self.score(schema)
         kept, bits = Clip(score, -GRID, GRID), GRID.bit_length() - 1
@@ -86,7 +84,6 @@ class AugmentedScores(Modelled, SummingQuery):
         return (Sums({TREATMENT: 2}, {}, numbers, weights),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         score, target = self.limit * outcome_tick(schema), self.largest_target
         return {
             "score": score,
@@ -99,12 +96,7 @@ class AugmentedScores(Modelled, SummingQuery):
     def score(self, schema: Schema) -> tuple[Number, Number]:
         """Return a unit's score before the limit, in ticks of which GRID make the limit, and its target."""
         bits, of_factor = GRID.bit_length() - 1, FACTOR_TICKS.bit_length() - 1
-        exponent, control, treated = (
-            predictor(each, self.covariates, schema) for each in (self.propensity, self.control, self.treated)
-        )
-        means = [
-            Clip(Shift(each, (PREDICTOR_TICKS // GRID).bit_length() - 1), -GRID, GRID) for each in (control, treated)
-        ]
+        exponent, means = predictor(self.propensity, self.covariates, schema), self.means(schema)
         weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
         missed = OUTCOME - (means[0] if self.estimand == "ATT" else by_arm(*means))
         largest = largest_weight(self.estimand, self.clip)
@@ -119,7 +111,6 @@ class AugmentedScores(Modelled, SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(
             cls(covariates, *models, estimand, 0.1, limit)
             for covariates in single_feature(schema)

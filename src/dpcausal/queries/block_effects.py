@@ -45,8 +45,7 @@ class BlockEffects(LearnerQuery):
                 hint="noise falls with the number of blocks and grows with the limit; no effect is beyond 2.",
             )
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         self.check_profiles(schema)
         tick = self.limit * outcome_tick(schema)
         deficit = {"l1": 4 * GRID, "l2": 2 * GRID}[norm]  # so large that deficits never add to what totals move
@@ -56,7 +55,7 @@ class BlockEffects(LearnerQuery):
         bound = count if norm == "l1" else root_above(count)
         return Sensitivity(norm, (*totals, *deficits), bound * (1 + Fraction(2, GRID)))
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise and without an effect.
 
         Each block gives the effect as precisely as a difference in means of twice as many units in each arm.
@@ -70,5 +69,4 @@ class BlockEffects(LearnerQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls("linear", covariates, profiles, 128, 0.1) for covariates, profiles in example_profiles(schema))

@@ -50,7 +50,6 @@ class CellMoments(SummingQuery):
         return protects == "record" or (protects == "record_within_arm" and bool(self.by))
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         cells = (strata(self.by, schema) if self.by else {}) | {every_arm(schema): len(schema.treatment.arms)}
         numbers = {"total": OUTCOME, "deficit": deficit(OUTCOME), "size": ONE}
         weights = {
@@ -61,10 +60,8 @@ class CellMoments(SummingQuery):
         return (Sums(cells, numbers, weights=weights, everyone=True, labels=self.cells(schema)),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         return moment_ticks(outcome_tick(schema))
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return (cls(), *(cls(by) for by in single_cut(schema)))

@@ -87,7 +87,6 @@ class ChangeMoments(SummingQuery):
         )
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         columns = self.columns(schema)
         low, high = widest_change(columns[0][1], columns[1][1])
         if not (low <= self.low and self.high <= high and high - low <= _NARROWEST * (self.high - self.low)):
@@ -102,8 +101,7 @@ class ChangeMoments(SummingQuery):
         change = Shift(Clip(fine, -GRID * FINE, GRID * FINE), FINE.bit_length() - 1)
         return (moment_sums(change, schema, protects, norm),)
 
-    def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the size of one tick of each sum that is not a count."""
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
         return moment_ticks((self.high - self.low) / 2 / GRID)
 
     @classmethod

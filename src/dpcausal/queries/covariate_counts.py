@@ -1,6 +1,5 @@
 """Numbers of units in many bins between the declared bounds of covariates, and without a value: where values are."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,9 +11,9 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import covariate
-from dpcausal.queries.features import covariates_named, name_tuple
+from dpcausal.queries.features import covariates_named
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.summing import CovariateQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import Domain
@@ -34,27 +33,20 @@ _MOST_COVARIATES = 100
 
 
 @dataclass(frozen=True)
-class CovariateCounts(SummingQuery):
+class CovariateCounts(CovariateQuery):
     """How many units have a value of each covariate in each of 32 coarse and 1,024 fine bins, and how many have none.
 
     Bins have equal width between the declared bounds; an edge belongs to the bin above it. A unit without a value is in
     no bin, also where the covariate declares what counts in its place. All units count, whatever their arm or outcome.
     One unit leaves a bin of each level and joins another, however many there are.
 
-    Attributes:
-        covariates: The covariates; all of them numbers.
+    All covariates are numbers.
     """
 
     name: ClassVar[str] = "covariate_counts"
 
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
-
     @property
     def indicated(self) -> tuple[str, ...]:
-        """The numbers of which the answer tells who has none."""
         return tuple(self.covariates)
 
     @property
@@ -62,8 +54,7 @@ class CovariateCounts(SummingQuery):
         """The name of each count, covariate after covariate: coarse bins, fine bins, and those without a value."""
         return _names(tuple(self.covariates))
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         return tuple(
             _counted(column.name, _place(covariate(column.name, schema), _missing(column, schema)))
             for column in self._columns(schema)
@@ -89,14 +80,13 @@ class CovariateCounts(SummingQuery):
             )
         return numbers
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise: values are normal around the middle, and none is missing."""
         each = [expectations.n * share for share in _expected_shares(expectations.covariate_sd)]
         return dict(zip(self.own_names, each * len(self.covariates), strict=True))
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         numbers = tuple(column.name for column in schema.covariates if _is_counted(column))
         return tuple(cls(names) for names in dict.fromkeys((numbers[:1], numbers)) if names)
 

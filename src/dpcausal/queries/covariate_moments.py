@@ -1,15 +1,15 @@
 """Sums of the outcome, of covariates and of their products: how covariates spread and predict the outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
 from dpcausal.queries.coerced import OUTCOME, everyone_compared, features
-from dpcausal.queries.features import name_tuple, numbers_among, one_and_all, summed_features
+from dpcausal.queries.features import numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import GRID, Norm, outcome_tick
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.summing import CovariateQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Number, Shift, deficit
@@ -30,24 +30,16 @@ def explained(schema: Schema, centre: float) -> float:
 
 
 @dataclass(frozen=True)
-class CovariateMoments(SummingQuery):
+class CovariateMoments(CovariateQuery):
     """Sums of the outcome, of all covariates, of their products with the outcome, and of what squares lack.
 
     A number is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
     is 1 in that value's place and 0 elsewhere: the features of a score. The deficit of a number x is the sum of 1 - x².
     Arms play no part, but for the number of units where these may leave the comparison. A covariate costs no more than
     a number, however many values it has.
-
-    Attributes:
-        covariates: The covariates.
     """
 
     name: ClassVar[str] = "covariate_moments"
-
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """Return the names of the features."""
@@ -57,8 +49,7 @@ class CovariateMoments(SummingQuery):
         """Return those features that are numbers, whose squares have a deficit."""
         return numbers_among(self.covariates, schema)
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
         half = GRID // 2
         numbers: dict[str, Number] = {"outcome": OUTCOME}
@@ -70,7 +61,6 @@ class CovariateMoments(SummingQuery):
         return (Sums({}, numbers | compared, weights=weights | dict.fromkeys(compared, Fraction(1))),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         names, outcome = self.features(schema), outcome_tick(schema)
         ticks = {"outcome": outcome, **{f"outcome * {name}": outcome for name in names}}
         ticks |= {f"total of {name}": 1 / GRID for name in names}
@@ -78,5 +68,4 @@ class CovariateMoments(SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(covariates) for covariates in one_and_all(schema))

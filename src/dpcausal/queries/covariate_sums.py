@@ -21,7 +21,7 @@ from dpcausal.queries.features import (
 )
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.scores import predictor, unit_weight
-from dpcausal.queries.summing import SummingQuery, by_norm
+from dpcausal.queries.summing import CovariateQuery, by_norm
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, deficit
@@ -30,24 +30,16 @@ _BITS = GRID.bit_length() - 1
 
 
 @dataclass(frozen=True)
-class CovariateSums(SummingQuery):
+class CovariateSums(CovariateQuery):
     """In each arm, the sums of all covariates, and what the squares of those that are numbers lack.
 
     A number x is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
     is 1 in that value's place and 0 elsewhere; the deficit is the sum of 1 - x². The size of the treated arm comes with
     it where arms are private, and that of both where units may leave the comparison. A covariate costs no more than a
     number, however many values it has.
-
-    Attributes:
-        covariates: The covariates.
     """
 
     name: ClassVar[str] = "covariate_sums"
-
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """Return the names of the features that are summed."""
@@ -58,7 +50,6 @@ class CovariateSums(SummingQuery):
         return numbers_among(self.covariates, schema)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
         totals = {f"total{{}} of {name}": line for name, line in lines.items()}
         deficits = {f"deficit{{}} of {name}": deficit(lines[name]) for name in self.numbers(schema)}
@@ -67,13 +58,11 @@ class CovariateSums(SummingQuery):
         return (Sums({TREATMENT: 2}, totals | deficits, sizes, weights),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         totals = {f"total{{}} of {name}": 1 / GRID for name in self.features(schema)}
         return totals | {f"deficit{{}} of {name}": 1 / GRID for name in self.numbers(schema)}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(covariates) for covariates in one_and_all(schema))
 
 
@@ -109,8 +98,7 @@ class WeightedCovariates(CovariateSums):
         """The largest weight there can be."""
         return largest_weight(self.estimand, self.clip)
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         check_coefficients(self.coefficients, self.score, schema)
         exponent = predictor(self.coefficients, self.score, schema)
         weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
@@ -124,13 +112,11 @@ class WeightedCovariates(CovariateSums):
         return (Sums({TREATMENT: 2}, own | totals | deficits, weights=weights | _weights(totals, deficits, norm)),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum."""
         weighted = {name: self.largest * tick for name, tick in super().ticks(schema).items()}
         return weighted | {"weight_sum": self.largest / GRID, "weight_square_sum": self.largest**2 / GRID}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         every = tuple(column.name for column in schema.covariates)
         made = []
         for score in single_feature(schema):

@@ -1,41 +1,32 @@
 """Sums of covariates over all units of both arms, those without an outcome too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, design
-from dpcausal.queries.features import design_names, name_tuple, one_and_all
+from dpcausal.queries.features import design_names, one_and_all
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.regression_moments import FINE
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.summing import CovariateQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Between, Number, indicator
 
 
 @dataclass(frozen=True)
-class CovariateTotals(SummingQuery):
+class CovariateTotals(CovariateQuery):
     """How many units of both arms have no outcome, and the sums of the features of all, with an outcome or without.
 
     Features are those of `RegressionMoments`, so that regressions among units with an outcome can be averaged over all.
     The number of all units comes with them where some may be in neither arm.
-
-    Attributes:
-        covariates: The covariates.
     """
 
     name: ClassVar[str] = "covariate_totals"
     counts_missing: ClassVar[bool] = True
 
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         whole: dict[str, Number] = dict(zip(self.ticks(schema), design(self.covariates, schema, FINE), strict=True))
         weights = dict.fromkeys(whole, Fraction(FINE))
         whole["missing"], weights["missing"] = indicator(Between(OUTCOME, 1, GRID)), Fraction(4)
@@ -44,7 +35,6 @@ class CovariateTotals(SummingQuery):
         return (Sums({TREATMENT: 2}, {}, whole, weights),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         return {f"total of {name}": 1 / FINE for name in design_names(self.covariates, schema)}
 
     @classmethod

@@ -126,8 +126,7 @@ class CustomSums(SummingQuery):
         """Return what a unit adds to each sum, with the size of its tick."""
         return {name: quantity(each, schema) for name, each in self._parsed.items()}
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         cells: dict[Number, int] = {}
         for cut in self._cuts:
             cells |= {TREATMENT: 2} if cut == Cut(schema.treatment.name) else strata([cut], schema)
@@ -148,12 +147,10 @@ class CustomSums(SummingQuery):
         return (Sums(cells, numbers, {}, weights, labels=labels),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum."""
         return {name: float(each.tick) for name, each in self.quantities(schema).items()}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         arm, outcome = quoted(schema.treatment.name), quoted(schema.outcome.name)
         total = {"n": "1", "total": f"centred({outcome})"}
         made = [cls(total, [schema.treatment.name]), cls({**total, "contrast": f"centred({arm}) * centred({outcome})"})]

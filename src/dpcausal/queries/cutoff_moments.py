@@ -93,8 +93,7 @@ class CutoffMoments(SummingQuery):
         """The covariates that are outcomes too: the running variable, which decides on the treatment."""
         return (self.running,)
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         (cutoff, bandwidth), running = self.window(schema), Ticks(f"covariate_{self.place(schema)}")
         below, above = int(self.treated_below), int(not self.treated_below)
         window = Bin(running, (cutoff - bandwidth, cutoff, cutoff + bandwidth + 1))
@@ -122,7 +121,6 @@ class CutoffMoments(SummingQuery):
         return (Sums(sides, numbers, weights={name: Fraction(each) for name, each in weights.items()}),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         low, high = schema.outcome_bounds
         half, squared = (high - low) / 2, FINE**2
         return {

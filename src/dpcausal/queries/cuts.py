@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,17 @@ class Cut:
 
 
 MOST_STRATA = 100_000
+
+
+def rising_edges(
+    edges: object, most: int, of: str, hint: str, within: tuple[float, float] = (-math.inf, math.inf)
+) -> tuple[float, ...]:
+    """Return public edges as numbers; raise unless they are a few in rising order, between two numbers."""
+    listed = list(edges) if isinstance(edges, Iterable) else []
+    numbers = all(map(is_number, listed)) and 1 <= len(listed) <= most
+    if not (numbers and all(low < high for low, high in itertools.pairwise((within[0], *listed, within[1])))):
+        raise QueryError(expected=f"1 to {most} rising {of}", got=repr(edges)[:100], hint=hint)
+    return tuple(map(float, listed))
 
 
 def cuts_of(by: Sequence[str | Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:

@@ -76,8 +76,7 @@ class EffectMoments(Modelled):
             + root_above(Fraction(len(self.basis.names(schema)))) / 2
         )
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         self.check_models(schema)
         names, longest = self.basis.names(schema), self.longest(schema)
         unit = self.limit * outcome_tick(schema) * GRID / LENGTH
@@ -106,12 +105,10 @@ class EffectMoments(Modelled):
         return (1 if self.basis.level else 2) * squares + 2 * reach + cut
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return joined(super().reads(schema), self.basis, schema)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         made = []
         for covariates in single_feature(schema):
             line, curve, fourier = Polynomial(covariates), Spline(covariates, 1), Fourier(covariates, n_features=2)

@@ -71,8 +71,7 @@ class EffectWeights(Modelled):
         longest = Fraction(self.longest(schema)) + Fraction(1, 10**9)
         return 2 * (1 + self.slack) * Fraction(self.limit) * longest / Fraction(self.penalty)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         self.check_models(schema)
         names = self.basis.names(schema)
         root = root_above(Fraction(len(names)))
@@ -82,16 +81,13 @@ class EffectWeights(Modelled):
         return Sensitivity(norm, coordinates, root if norm == "l1" else Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return joined(super().reads(schema), self.basis, schema)
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect, in the schema's units."""
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         return dict.fromkeys(self.basis.names(expectations.schema), 0.0)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         made = []
         for covariates in single_feature(schema):
             made += [

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
-from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut
+from dpcausal.queries.cuts import Cut, bins, cuts_of, rising_edges, single_cut
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
@@ -17,7 +17,6 @@ from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Clip
-from dpcausal.validation import is_number
 
 MOST_TIMES = 60
 
@@ -44,15 +43,8 @@ class EventCounts(SummingQuery):
     by: Sequence[Cut] = ()
 
     def __post_init__(self) -> None:
-        numbers = isinstance(self.times, Sequence) and all(map(is_number, self.times))
-        rising = numbers and all(low < high for low, high in itertools.pairwise(self.times))
-        if not (rising and 1 <= len(self.times) <= MOST_TIMES):
-            raise QueryError(
-                expected=f"1 to {MOST_TIMES} rising times, the last of which is the horizon",
-                got=repr(self.times)[:100],
-                hint="write for instance [3, 6, 9, 12].",
-            )
-        object.__setattr__(self, "times", tuple(map(float, self.times)))
+        of, hint = "times, the last of which is the horizon", "write for instance [3, 6, 9, 12]."
+        object.__setattr__(self, "times", rising_edges(self.times, MOST_TIMES, of, hint))
         object.__setattr__(self, "by", cuts_of(self.by) if self.by else ())
         if not isinstance(self.event, str) or self.event in [cut.name for cut in self.by]:
             raise QueryError(
@@ -104,8 +96,7 @@ class EventCounts(SummingQuery):
         """The covariates that are outcomes too: what ended follow-up."""
         return (self.event,) if self.event else ()
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low < self.times[0] and self.times[-1] <= high):
             raise QueryError(
@@ -124,7 +115,6 @@ class EventCounts(SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         if not isinstance(schema.outcome, Real):
             return ()
         low, high = schema.outcome_bounds

@@ -64,17 +64,15 @@ class InfluenceEffects(LearnerQuery):
         """Return the noise's standard deviation as a share of the largest influence, as the theorem says."""
         return 5 * math.sqrt(2 * math.log(n) * math.log(2 / delta)) / (epsilon * n)
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates; how far one unit can move them is not known."""
         self.check_profiles(schema)
         coordinates = tuple(Coordinate(name, outcome_tick(schema), None) for name in self.names)
         return Sensitivity(norm, coordinates, Fraction(1))
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect, in the schema's units."""
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         return dict.fromkeys(self.names, 0.0)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls("linear", covariates, profiles, 0.05) for covariates, profiles in example_profiles(schema))

@@ -2,32 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import ClassVar, Self
 
 from dpcausal.columns import Binary, Column
 from dpcausal.errors import QueryError
-from dpcausal.queries.coerced import OUTCOME as OUTCOME_TICKS
-from dpcausal.queries.coerced import design, rounded
 from dpcausal.queries.features import design_names
-from dpcausal.queries.query import Norm
 from dpcausal.queries.received_moments import ReceivedMoments
-from dpcausal.queries.regression_moments import (
-    CONSTANT,
-    FINE,
-    OUTCOME,
-    Moment,
-    RegressionMoments,
-    moment_name,
-    moment_sums,
-    moment_ticks,
-)
-from dpcausal.queries.regression_moments import WEIGHTS as REGRESSION_WEIGHTS
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.regression_moments import CONSTANT, FINE, Moment, ProductMoments, RegressionMoments, moment_name
 from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
-from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import Code, Constant, sign
+from dpcausal.schema import Schema
+from dpcausal.sums.numbers import Code, Number, sign
 
 RECEIVED, FIRST_FEATURE = 2, 3
 """Where in a unit's list of numbers its treatment received and its features are; constant and outcome come first."""
@@ -46,19 +30,7 @@ the outcome's range, and noise in the share of compliers counts by that part: so
 
 
 @dataclass(frozen=True)
-class InstrumentMoment(Moment):
-    """One sum over units, as in `RegressionMoments`, with the treatment received as a further number."""
-
-    @cached_property
-    def weight(self) -> int:
-        """The size of its noise, in proportion."""
-        factors = (self.first, self.second)
-        kind = self.signed, factors.count(OUTCOME), sum(each >= FIRST_FEATURE for each in factors)
-        return (RECEIVED_WEIGHTS if RECEIVED in factors else REGRESSION_WEIGHTS)[kind]
-
-
-@dataclass(frozen=True)
-class InstrumentMoments(SummingQuery):
+class InstrumentMoments(ProductMoments):
     """Sums of products of outcome, treatment received, covariates and assignment, for two-stage least squares.
 
     The answer holds the sums of `RegressionMoments`, and those of r, +-r, rz and rx, with `interaction` also of +-rz
@@ -72,6 +44,8 @@ class InstrumentMoments(SummingQuery):
     """
 
     name: ClassVar[str] = "instrument_moments"
+    first_feature: ClassVar[int] = FIRST_FEATURE
+    sizes: ClassVar[Mapping[int, float]] = {RECEIVED: 0.5}
 
     received: str
     covariates: Sequence[str]
@@ -93,46 +67,45 @@ class InstrumentMoments(SummingQuery):
         """The query for the regression of one response on the same covariates."""
         return RegressionMoments(self.covariates, self.interaction)
 
-    def moments(self, schema: Schema) -> tuple[InstrumentMoment, ...]:
+    def moments(self, schema: Schema) -> tuple[Moment, ...]:
         """Return the sums, in the order of the coordinates."""
-        last = FIRST_FEATURE + len(design_names(self.covariates, schema))
-        return _moments(last, self.interaction, counted=schema.units_may_leave(schema.protects))
+        squared = (RECEIVED, RECEIVED)
+        return tuple(each for each in super().moments(schema) if (each.first, each.second) != squared)
+
+    def weight(self, moment: Moment) -> int:
+        """Return the size of a moment's noise, in proportion."""
+        received = RECEIVED in (moment.first, moment.second)
+        return RECEIVED_WEIGHTS[self.kind(moment)] if received else super().weight(moment)
+
+    def numbers(self, schema: Schema) -> tuple[str, ...]:
+        """Return the names of a unit's numbers; the constant has none."""
+        return "", "outcome", self.received, *design_names(self.covariates, schema)
+
+    def lines(self, schema: Schema) -> list[Number]:
+        """Return a unit's numbers, in ticks of which FINE make 1."""
+        constant, outcome, *others = super().lines(schema)
+        return [constant, outcome, FINE * sign(Code(f"covariate_{self.place(schema)}", 2)), *others]
 
     def names_for(self, schema: Schema, response: int) -> tuple[str, ...]:
         """Return the names here of the sums of `regression` with this response; empty for what is 0 of every table."""
-        numbers = self._numbers(schema)
+        numbers = self.numbers(schema)
         places = [CONSTANT, response, *range(FIRST_FEATURE, len(numbers))]
         moments = [
-            InstrumentMoment(places[each.first], places[each.second], each.signed)
-            for each in self.regression.moments(schema)
+            Moment(places[each.first], places[each.second], each.signed) for each in self.regression.moments(schema)
         ]
         return tuple("" if each.first == each.second == RECEIVED else moment_name(each, numbers) for each in moments)
-
-    def _numbers(self, schema: Schema) -> tuple[str, ...]:
-        return "", "outcome", self.received, *design_names(self.covariates, schema)
 
     @property
     def required(self) -> tuple[str, ...]:
         """The covariates that are outcomes too: the treatment received."""
         return (self.received,)
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        received = FINE * sign(Code(f"covariate_{self.place(schema)}", 2))
-        lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), received, *design(self.covariates, schema, FINE)]
-        return (moment_sums(self.moments(schema), self._numbers(schema), lines),)
-
     def place(self, schema: Schema) -> int:
         """Return the place of the treatment received among the covariates."""
         return ReceivedMoments(self.received).place(schema)
 
-    def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum."""
-        return moment_ticks(self.moments(schema), self._numbers(schema), schema, {RECEIVED: 0.5})
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         pairs = [column.name for column in schema.covariates if isinstance(column, Binary)][:1]
         others = [column for column in schema.covariates if column.name not in pairs]
         every, numbers = (
@@ -140,13 +113,3 @@ class InstrumentMoments(SummingQuery):
         )
         chosen = [names for names in dict.fromkeys((numbers[:1], every)) if names and pairs]
         return tuple(cls(pairs[0], names, interaction) for names in chosen for interaction in (True, False))
-
-
-@lru_cache
-def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[InstrumentMoment, ...]:
-    """Return the sums of products of so many numbers; the first of all is the number of units in the comparison."""
-    every = [(first, second) for first in range(last) for second in range(first, last)]
-    pairs = [pair for pair in every if pair != (RECEIVED, RECEIVED)]
-    plain = [InstrumentMoment(*pair, signed=False) for pair in (pairs if counted else pairs[1:])]
-    signed = [InstrumentMoment(*pair, signed=True) for pair in pairs if pair[0] == CONSTANT or interaction]
-    return *plain, *signed

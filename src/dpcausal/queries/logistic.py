@@ -70,23 +70,20 @@ class OutputPerturbedLogistic(Query):
                 expected="a penalty from 1 to 1e12", got=repr(self.penalty), hint="a hundredth of n is usual."
             )
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """Return the answer's coordinates and how far one unit can move them."""
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         names = feature_names(self.covariates, schema)
         moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise: covariates predict treatment as far as they confound."""
         return _expected(self.covariates, expectations)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(covariates, penalty) for covariates in single_feature(schema) for penalty in (1.0, 20.0))
 
 
@@ -135,26 +132,23 @@ class ObjectivePerturbedLogistic(Query):
 
     @property
     def noise(self) -> NoiseKind:
-        """What kind of noise the proof is about."""
         return "laplace"
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.covariates, schema)
         moved = self.slack / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm, self.shares["slack"])
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise: covariates predict treatment as far as they confound."""
         return _expected(self.covariates, expectations)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(covariates) for covariates in single_feature(schema))
 
 

@@ -14,7 +14,7 @@ from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import Lookup, deficit
+from dpcausal.sums.numbers import ONE, deficit
 from dpcausal.sums.roots import root_above
 from dpcausal.treatment import TableColumn
 
@@ -75,7 +75,7 @@ class LookMoments(Query):
         """Return what follows the name of a sum for each declared arm, by its place."""
         return tuple(f"_{place}" for place in range(len(schema.treatment.arms)))
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return this look's coordinates, and how far one unit can move those of all looks together."""
         tick, used = outcome_tick(schema) / FINE, weights(self.looks(schema), norm)
         size, deficit = {"l1": (4, 4 * GRID), "l2": (2, 2 * GRID)}[norm]
@@ -90,17 +90,12 @@ class LookMoments(Query):
         bound = Fraction(3, 2) * sum(used) if norm == "l1" else root_above(Fraction(sum(each**2 for each in used)))
         return Sensitivity(norm, coordinates, bound)
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        ((cohort, looks),) = strata([self.cohorts], schema).items()
-        used = weights(self.looks(schema), norm)
-        counted = tuple(used[self.look - 1 - place] if place < self.look else 0 for place in range(looks))
-        weight = Lookup(cohort, counted)
-        numbers = {"total": weight * OUTCOME, "deficit": weight * deficit(OUTCOME), "size": weight}
-        return (Sums({every_arm(schema): len(schema.treatment.arms)}, numbers, everyone=True),)
+    def cohort_sums(self, schema: Schema) -> Sums:
+        """Return as data what the answer is made of: the sums of every cohort in every declared arm."""
+        cells = strata([self.cohorts], schema) | {every_arm(schema): len(schema.treatment.arms)}
+        return Sums(cells, {"total": OUTCOME, "deficit": deficit(OUTCOME), "size": ONE}, everyone=True)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         cohorts = (column for column in schema.covariates if column.name == self.cohorts.name)
         return schema.treatment.every_arm, schema.outcome, *cohorts
 
@@ -120,7 +115,6 @@ class LookMoments(Query):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         cuts = (cut for (cut,) in single_cuts(schema) if cut.name == schema.entry)
         return tuple(cls(cut, look) for cut in cuts for look in (1, cut.bins(schema)))
 

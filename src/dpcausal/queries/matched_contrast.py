@@ -54,7 +54,6 @@ class MatchedContrast(Query):
         check_matching(self.neighbours, self.limit, self.error)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
         covariates_named(self.covariates, schema)
         if schema.required_columns:
             raise QueryError(
@@ -75,16 +74,13 @@ class MatchedContrast(Query):
         return shared(parts, self.shares, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise and without an effect, in the schema's units."""
         return expected_matching(self.limit, self.error, expectations, guarantee.epsilon)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(
             cls(covariates, neighbours, limit, 0.01)
             for covariates in single_feature(schema)

@@ -109,7 +109,6 @@ class MetricMoments(SummingQuery):
         return {name: coerced[name] for name in self.shares}
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         columns = self.columns(schema)
         lines = {name: in_ticks(*each) for name, each in columns.items()}
         totals, deficits, products, size = self._weights(protects, norm)
@@ -143,7 +142,6 @@ class MetricMoments(SummingQuery):
         return totals, deficits, crossed, 1 / self.size_share if moves else Fraction(1)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         half = {name: half_range(each) for name, (_, each) in self.columns(schema).items()}
         ticks = {f"total{{}} of {name}": each / GRID for name, each in half.items()}
         ticks |= {f"deficit{{}} of {name}": each**2 / GRID for name, each in half.items()}

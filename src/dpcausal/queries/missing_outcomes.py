@@ -25,15 +25,14 @@ class MissingOutcomes(SummingQuery):
     counts_missing: ClassVar[bool] = True
     counts: ClassVar[tuple[str, ...]] = ("observed_0", "missing_0", "observed_1", "missing_1")
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         numbers = {
             "observed": indicator(Between(OUTCOME, -GRID, 0)),
             "missing": indicator(Between(OUTCOME, 1, GRID)),
         }
         return (Sums({TREATMENT: 2}, numbers, weights=dict.fromkeys(numbers, Fraction(1))),)
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise: every unit in the comparison has an outcome."""
         control, treated = expectations.expected_sizes
         return dict(zip(self.counts, (control, 0.0, treated, 0.0), strict=True))

@@ -17,12 +17,11 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
-from dpcausal.queries.query import (
-    GRID,
-    Query,
-)
+from dpcausal.queries.query import GRID, Query
+from dpcausal.queries.scores import PREDICTOR_TICKS, predictor
 from dpcausal.real import Real
 from dpcausal.schema import Schema
+from dpcausal.sums.numbers import Clip, Number, Shift
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -69,6 +68,15 @@ class Modelled(Query):
         for model in (self.propensity, self.control, self.treated):
             check_coefficients(model, self.covariates, schema)
 
+    def means(self, schema: Schema) -> tuple[Number, Number]:
+        """Return what the regressions say about a unit's outcome in the control and in the treated arm."""
+        bits = (PREDICTOR_TICKS // GRID).bit_length() - 1
+        control, treated = (
+            Clip(Shift(predictor(model, self.covariates, schema), bits), -GRID, GRID)
+            for model in (self.control, self.treated)
+        )
+        return control, treated
+
     def farthest_arm(self, schema: Schema, clip: float) -> float:
         """Return how far an arm can be from its propensity, whatever a unit's covariates are.
 
@@ -90,7 +98,6 @@ class Modelled(Query):
         return min(max(ends[1], 1 - ends[0]), 1 - clip) + 2 / GRID
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
 
 
@@ -156,7 +163,6 @@ class LearnerQuery(Query):
         codes_of(by_covariate(self.covariates, self.at), columns)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
 
 

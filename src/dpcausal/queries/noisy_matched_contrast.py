@@ -73,7 +73,6 @@ class NoisyMatchedContrast(Query):
 
     @property
     def noise(self) -> NoiseKind:
-        """What kind of noise the proof is about."""
         return "laplace"
 
     def parts(self) -> tuple[Fraction, Fraction, Fraction]:
@@ -83,23 +82,19 @@ class NoisyMatchedContrast(Query):
         return score, arm, outcome
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
         check_coefficients(self.coefficients, self.covariates, schema)
         effect = Coordinate("effect", outcome_tick(schema) / COEFFICIENT_TICKS, Fraction(MOVES) / self.parts()[2])
         return Sensitivity(norm, (effect,), Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise and without an effect, in the schema's units."""
         return expected_matching(self.limit, self.error, expectations, guarantee.epsilon)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(
             cls(covariates, [0.5, -1.25], 5, limit, 0.001, [0.05, 0.75, 0.2])
             for covariates in single_feature(schema)

@@ -1,6 +1,5 @@
 """Numbers of outcomes between public edges: a histogram of the outcome, of all units or of each arm."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,6 +7,7 @@ from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
+from dpcausal.queries.cuts import rising_edges
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
@@ -15,7 +15,6 @@ from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Number
-from dpcausal.validation import is_number
 
 MOST_EDGES = 200
 
@@ -29,22 +28,15 @@ class _Counts(SummingQuery):
     edges: Sequence[float]
 
     def __post_init__(self) -> None:
-        numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
-        if not (numbers and all(low < high for low, high in itertools.pairwise(self.edges))):
-            raise QueryError(
-                expected=f"1 to {MOST_EDGES} rising edges between the outcome's bounds",
-                got=repr(self.edges)[:100],
-                hint="write for instance [1_000, 2_000, 4_000, 8_000].",
-            )
-        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+        of, hint = "edges between the outcome's bounds", "write for instance [1_000, 2_000, 4_000, 8_000]."
+        object.__setattr__(self, "edges", rising_edges(self.edges, MOST_EDGES, of, hint))
 
     @property
     def bins(self) -> tuple[str, ...]:
         """The name of each bin in the answer; arm after arm, where they are apart."""
         return tuple(f"count{arm}_{place}" for arm in self._arms for place in range(len(self.edges) + 1))
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low < self.edges[0] and self.edges[-1] < high):
             raise QueryError(
@@ -61,7 +53,6 @@ class _Counts(SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         low, high = schema.outcome_bounds
         edges = [low + (high - low) * share for share in (0.125, 0.25, 0.5)]
         return (cls(edges), cls(edges[-1:])) if isinstance(schema.outcome, Real) else ()

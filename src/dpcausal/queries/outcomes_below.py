@@ -40,8 +40,7 @@ class OutcomesBelow(SummingQuery):
                 hint="choose one within the outcome's bounds.",
             )
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low <= self.threshold <= high):
             raise QueryError(
@@ -56,7 +55,6 @@ class OutcomesBelow(SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         low, high = schema.outcome_bounds
         middle = (low + high) / 2
         return (cls(middle), cls(middle, at_least=True)) if isinstance(schema.outcome, Real) else ()

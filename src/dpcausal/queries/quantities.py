@@ -222,7 +222,7 @@ def _centred(arguments: Sequence[Expression], schema: Schema) -> Quantity:
         raise QueryError(
             expected="a column of numbers or of two values to measure from its middle",
             got=f"{column.name!r}, which has {tree.count} values",
-            hint=f"count each value: where({column.name} == 'value', 1).",
+            hint=f"count each value, where({column.name} == 'value', 1), or declare numbers as Real.",
         )
     _, half = middle_and_half(column.name, schema)
     return Quantity(sign(tree), half) if isinstance(tree, Code) else Quantity(tree, half / GRID)

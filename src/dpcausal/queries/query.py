@@ -13,7 +13,6 @@ from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums import numbers
-from dpcausal.sums.description import Sums
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
@@ -126,18 +125,11 @@ class Query(Protocol):
         """Return the answer's coordinates and how far one unit can move them."""
         ...
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data: sums over units, named as the coordinates are; several where their cells differ.
-
-        Empty for a query whose answer is no such sum. The schema is as the query sees it (`seen_by`).
-        """
-        return ()
-
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         ...
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float] | None:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float] | None:
         """Return the expected answer without noise and without an effect, in the schema's units.
 
         None for a query that adds up units, which rehearsals answer from a synthetic population. It is made of public

@@ -63,7 +63,6 @@ class ReceivedMoments(SummingQuery):
         return (self.received,)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
         received = sign(Code(f"covariate_{self.place(schema)}", 2))
         numbers = {
             "total": OUTCOME,
@@ -82,11 +81,9 @@ class ReceivedMoments(SummingQuery):
         return (Sums({TREATMENT: 2}, numbers, sizes, {**weights, **{name: of_sizes[name] for name in sizes}}),)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         tick = outcome_tick(schema)
         return {**moment_ticks(tick), "received": 0.5, "product": tick / 2}
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(column.name) for column in schema.covariates if isinstance(column, Binary))[:1]

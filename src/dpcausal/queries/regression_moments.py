@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
@@ -57,15 +57,60 @@ class Moment:
         """Whether this is the sum of what squares lack to 1."""
         return self.first == self.second != CONSTANT
 
-    @cached_property
-    def weight(self) -> int:
-        """The size of its noise, in proportion."""
-        factors = (self.first, self.second)
-        return WEIGHTS[self.signed, factors.count(OUTCOME), sum(each >= FIRST_FEATURE for each in factors)]
+
+class ProductMoments(SummingQuery):
+    """The base of queries that add up products of two of a unit's numbers, with the sign of its arm or without."""
+
+    first_feature: ClassVar[int] = FIRST_FEATURE
+    sizes: ClassVar[Mapping[int, float]] = {}
+    """How far numbers of a unit reach that reach neither to 1 nor, as the outcome does, to half a range."""
+
+    covariates: Sequence[str]
+    interaction: bool
+
+    def numbers(self, schema: Schema) -> tuple[str, ...]:
+        """Return the names of a unit's numbers; the constant has none."""
+        return "", "outcome", *design_names(self.covariates, schema)
+
+    def lines(self, schema: Schema) -> list[Number]:
+        """Return a unit's numbers, in ticks of which FINE make 1."""
+        return [Constant(FINE), rounded(OUTCOME_TICKS, FINE), *design(self.covariates, schema, FINE)]
+
+    def weight(self, moment: Moment) -> int:
+        """Return the size of a moment's noise, in proportion."""
+        return WEIGHTS[self.kind(moment)]
+
+    def kind(self, moment: Moment) -> tuple[bool, int, int]:
+        """Return whether a moment has the arm's sign, how many factors are the outcome, and how many are features."""
+        factors = (moment.first, moment.second)
+        return moment.signed, factors.count(OUTCOME), sum(each >= self.first_feature for each in factors)
+
+    def moments(self, schema: Schema) -> tuple[Moment, ...]:
+        """Return the sums, in the order of the coordinates."""
+        return _moments(len(self.numbers(schema)), self.interaction, counted=schema.units_may_leave(schema.protects))
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
+        names, lines = self.numbers(schema), self.lines(schema)
+        whole, weights = {}, {}
+        for moment in self.moments(schema):
+            product = lines[moment.first] * lines[moment.second]
+            part = FINE**2 - product if moment.deficit else product
+            name = moment_name(moment, names)
+            whole[name] = sign(TREATMENT) * part if moment.signed else part
+            weights[name] = Fraction(self.weight(moment) * 2 * FINE**2)
+        return (Sums({TREATMENT: 2}, {}, whole, weights),)
+
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
+        low, high = schema.outcome_bounds
+        sizes, names = {OUTCOME: (high - low) / 2, **self.sizes}, self.numbers(schema)
+        return {
+            moment_name(each, names): sizes.get(each.first, 1.0) * sizes.get(each.second, 1.0) / FINE**2
+            for each in self.moments(schema)
+        }
 
 
 @dataclass(frozen=True)
-class RegressionMoments(SummingQuery):
+class RegressionMoments(ProductMoments):
     """Sums of products of outcome, covariates and arm, for linear regressions of the outcome.
 
     A unit's numbers are its outcome, z, and its features, x, all from -1 to 1: a number measured from the middle of its
@@ -93,26 +138,8 @@ class RegressionMoments(SummingQuery):
                 hint="True gives each arm a regression of its own.",
             )
 
-    def moments(self, schema: Schema) -> tuple[Moment, ...]:
-        """Return the sums, in the order of the coordinates."""
-        last = FIRST_FEATURE + len(design_names(self.covariates, schema))
-        return _moments(last, self.interaction, counted=schema.units_may_leave(schema.protects))
-
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        lines = [Constant(FINE), rounded(OUTCOME_TICKS, FINE), *design(self.covariates, schema, FINE)]
-        return (moment_sums(self.moments(schema), self._numbers(schema), lines),)
-
-    def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum."""
-        return moment_ticks(self.moments(schema), self._numbers(schema), schema)
-
-    def _numbers(self, schema: Schema) -> tuple[str, ...]:
-        return "", "outcome", *design_names(self.covariates, schema)
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(
             cls(covariates, interaction) for covariates in one_and_all(schema) for interaction in (True, False)
         )
@@ -125,29 +152,6 @@ def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Moment, ..
     plain = [Moment(first, second, signed=False) for first, second in (pairs if counted else pairs[1:])]
     signed = [Moment(first, second, signed=True) for first, second in pairs if first == CONSTANT or interaction]
     return *plain, *signed
-
-
-def moment_sums(moments: Sequence[Moment], names: Sequence[str], lines: Sequence[Number]) -> Sums:
-    """Return sums of products of a unit's numbers, given their names."""
-    whole, weights = {}, {}
-    for moment in moments:
-        product = lines[moment.first] * lines[moment.second]
-        part = FINE**2 - product if moment.deficit else product
-        name = moment_name(moment, names)
-        whole[name] = sign(TREATMENT) * part if moment.signed else part
-        weights[name] = Fraction(moment.weight * 2 * FINE**2)
-    return Sums({TREATMENT: 2}, {}, whole, weights)
-
-
-def moment_ticks(
-    moments: Sequence[Moment], names: Sequence[str], schema: Schema, sizes: Mapping[int, float] | None = None
-) -> dict[str, float]:
-    """Return the size of one tick of each sum. Numbers of a unit reach to 1, but for the outcome and those given."""
-    low, high = schema.outcome_bounds
-    sizes = {OUTCOME: (high - low) / 2, **(sizes or {})}
-    return {
-        moment_name(each, names): sizes.get(each.first, 1.0) * sizes.get(each.second, 1.0) / FINE**2 for each in moments
-    }
 
 
 def moment_name(moment: Moment, numbers: Sequence[str]) -> str:

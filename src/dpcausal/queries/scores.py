@@ -2,17 +2,29 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import get_args
 
 import numpy as np
 
 from dpcausal.arrays import Array, Int64s
 from dpcausal.queries.coerced import TREATMENT, features
-from dpcausal.queries.features import Estimand, largest_weight
+from dpcausal.queries.features import (
+    Estimand,
+    check_clip,
+    check_coefficients,
+    check_estimand,
+    clipped_coefficients,
+    largest_weight,
+    score_columns,
+)
 from dpcausal.queries.query import GRID
+from dpcausal.queries.summing import CovariateQuery
 from dpcausal.schema import Schema
 from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
 from dpcausal.sums.table import Table
+from dpcausal.treatment import TableColumn
 
 PREDICTOR_TICKS = 2**36
 """Ticks to 1 of a linear predictor."""
@@ -61,6 +73,54 @@ def predictor(coefficients: Sequence[float], covariates: Sequence[str], schema: 
     root = math.sqrt(len(covariates) + 1)  # what features are divided by to have a length of at most 1
     lines = [Constant(GRID), *features(covariates, schema)]
     return added([round(each / root * 2**16) * line for each, line in zip(coefficients, lines, strict=True)])
+
+
+@dataclass(frozen=True)
+class ScoredQuery(CovariateQuery):
+    """The base of queries about units with a propensity score that is public already.
+
+    Attributes:
+        covariates: The covariates of the score.
+        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
+    """
+
+    coefficients: Sequence[float]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
+
+    def exponent(self, schema: Schema) -> Number:
+        """Return a unit's log odds of treatment by the score."""
+        check_coefficients(self.coefficients, self.covariates, schema)
+        return predictor(self.coefficients, self.covariates, schema)
+
+
+@dataclass(frozen=True)
+class WeightedQuery(ScoredQuery):
+    """The base of queries that weight units by the score.
+
+    Attributes:
+        estimand: Whose effect the weights are for.
+        clip: The score is clipped to clip and 1 - clip.
+    """
+
+    estimand: Estimand
+    clip: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_estimand(self.estimand, get_args(Estimand))
+        check_clip(self.clip)
+
+    @property
+    def largest(self) -> float:
+        """The largest weight there can be."""
+        return largest_weight(self.estimand, self.clip)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on: covariates with a coefficient of 0 too."""
+        return *score_columns(self.covariates, schema), schema.outcome
 
 
 def looked_up(table: Table | Int64s, exponent: Number) -> Number:

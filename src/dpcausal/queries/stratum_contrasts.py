@@ -57,7 +57,6 @@ class StratumContrasts(Query):
             )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
         bins(self.by, schema)
         tick, reach = outcome_tick(schema), 1 + self.cap
         # An outcome that alone may change touches one arm of one stratum; a record leaves one and joins another.
@@ -74,14 +73,12 @@ class StratumContrasts(Query):
         return replace(five, coordinates=(*five.coordinates, *compared(schema, 1 / share)))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return strata_columns(self.by, schema)
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise and effect; `expected_in_strata` has the assumptions."""
         return expected_in_strata(self.by, self.cap, expectations)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(by, cap) for by in single_cut(schema) for cap in (1, 3))

@@ -57,7 +57,6 @@ class StratumMatches(Query):
 
     @property
     def noise(self) -> NoiseKind:
-        """What kind of noise the proof is about."""
         return "smooth" if self.bound == "smooth" else "either"
 
     @property
@@ -69,7 +68,6 @@ class StratumMatches(Query):
         return {"effect": 7 * tenth, "log_sensitivity": tenth, "squares": tenth, "weight_square_sum": tenth}
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
         bins(self.by, schema)
         tick = outcome_tick(schema)
@@ -88,7 +86,6 @@ class StratumMatches(Query):
         return replace(most, coordinates=(Coordinate("effect", tick, None), *most.coordinates[1:]))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
         return strata_columns(self.by, schema)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
@@ -112,7 +109,6 @@ class StratumMatches(Query):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         bounds: tuple[Literal["smooth", "global"], ...] = ("smooth", "global")
         return tuple(cls(by, bound) for by in single_cut(schema) for bound in bounds)
 

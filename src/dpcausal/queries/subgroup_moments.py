@@ -37,7 +37,6 @@ class _CellMoments(SummingQuery):
     """The base of both queries."""
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         return moment_ticks(outcome_tick(schema))
 
 
@@ -61,14 +60,12 @@ class SubgroupMoments(_CellMoments):
         if not isinstance(self.cells, Cells):
             raise QueryError(expected="Cells", got=type(self.cells).__name__, hint='write Cells([Cut("ward")]).')
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         labels = tuple(f"_{arm} of {group}" for group in self.cells.names(schema) for arm in (0, 1))
         return (_moments(strata(self.cells.by, schema) | {TREATMENT: 2}, labels, norm),)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         return tuple(cls(Cells(by)) for by in (*single_cut(schema), *double_cut(schema)))
 
 
@@ -126,8 +123,7 @@ class ClusterMoments(_CellMoments):
             )
         return column
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         clusters = self.clusters(schema)
         place = 2 * covariate(self.cluster, schema) + TREATMENT
         # A unit whose arm is not that of its cluster is in the place after the last.
@@ -157,7 +153,6 @@ class ClusterMoments(_CellMoments):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         listed = [each for each in schema.covariates if isinstance(each, Binary | Category) and len(each.values) > 1]
         return tuple(cls(each.name, each.values[1::2]) for each in listed[:1])
 

@@ -1,11 +1,13 @@
 """Queries that are sums over units: described as data, from which everything else follows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.features import name_tuple
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
@@ -26,10 +28,13 @@ class SummingQuery(Query):
     adds_up: ClassVar[bool] = True
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data, each sum with its weight; several where their cells differ."""
+        """Return the answer as data, each sum with its weight; several where their cells differ.
+
+        The schema is as the query sees it (`seen_by`).
+        """
         raise NotImplementedError
 
-    def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
         """Return the size of one tick of each sum that is not a count, by its name in the description."""
         return {}
 
@@ -46,6 +51,20 @@ class SummingQuery(Query):
         columns: dict[str, TableColumn] = {"treatment": schema.treatment, "arm": schema.treatment.every_arm}
         columns |= {f"covariate_{at}": column for at, column in enumerate(schema.covariates)}
         return tuple(column for name, column in (columns | {"outcome": schema.outcome}).items() if name in names)
+
+
+@dataclass(frozen=True)
+class CovariateQuery(SummingQuery):
+    """The base of queries about some covariates, which come first among its parameters.
+
+    Attributes:
+        covariates: The covariates.
+    """
+
+    covariates: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
 
 @lru_cache(256)
@@ -66,9 +85,7 @@ def _sensitivity(query: SummingQuery, schema: Schema, protects: Protects, norm: 
     for sums in found:
         _check_added(sums)
     coordinates = tuple(
-        Coordinate(name, ticks.get(key, 1.0), sums.weights[key])
-        for sums in found
-        for name, key in sums.keys.items()
+        Coordinate(name, ticks.get(key, 1.0), sums.weights[key]) for sums in found for name, key in sums.keys.items()
     )
     domain = domain_of(schema, protects)
     bounds = [sensitivity_bound(sums, domain, norm).bound for sums in found]

@@ -1,7 +1,7 @@
 """Sums over arms, weighted by a public propensity score."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
@@ -10,26 +10,18 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, everyone_compared, features
 from dpcausal.queries.features import (
     Estimand,
-    check_coefficients,
-    check_estimand,
-    clipped_coefficients,
-    largest_weight,
-    name_tuple,
-    score_columns,
     single_feature,
 )
 from dpcausal.queries.query import GRID, Norm, outcome_tick
-from dpcausal.queries.scores import PREDICTOR_TICKS, predictor, unit_weight
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.scores import PREDICTOR_TICKS, WeightedQuery, unit_weight
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Constant, Number, Shift, added, deficit, sign
-from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)
-class WeightedArms(SummingQuery):
+class WeightedArms(WeightedQuery):
     """Sums over both arms of outcomes weighted by a propensity score that is public already.
 
     Weights w are shares of the largest possible one. Outcomes z are measured from the centre, in shares of the most
@@ -39,10 +31,6 @@ class WeightedArms(SummingQuery):
     these, at hardly more noise than the weighted difference alone would need.
 
     Attributes:
-        covariates: The covariates of the score.
-        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
-        estimand: Whose effect the weights are for.
-        clip: The score is clipped to clip and 1 - clip.
         shrink: What is taken off a weight's exponent for each unit of squared length of the features, to undo the
             upward bias of noisy coefficients (exactly for Gaussian noise, nearly for little Laplace noise); 0 for none.
         centre: What outcomes are measured from, in half ranges from the middle of their range, from -1 to 1. Near the
@@ -59,30 +47,18 @@ class WeightedArms(SummingQuery):
         "weight_square_sum": 16,
     }
 
-    covariates: Sequence[str]
-    coefficients: Sequence[float]
-    estimand: Estimand
-    clip: float
     shrink: float = 0.0
     centre: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
-        check_estimand(self.estimand, get_args(Estimand))
-        numbers = is_number(self.shrink) and is_number(self.clip) and is_number(self.centre)
-        within = numbers and 0 <= self.shrink <= 2**20 and -1 <= self.centre <= 1
-        if not (within and 1e-3 <= self.clip < 0.5):
+        super().__post_init__()
+        numbers = is_number(self.shrink) and is_number(self.centre)
+        if not (numbers and 0 <= self.shrink <= 2**20 and -1 <= self.centre <= 1):
             raise QueryError(
-                expected="a clip from 0.001 to below 0.5, and a centre from -1 to 1",
-                got=f"clip={self.clip!r}, shrink={self.shrink!r}, centre={self.centre!r}",
-                hint="a clip of 0.1 is usual; a smaller one needs more noise.",
+                expected=f"a centre from -1 to 1, and a shrinkage from 0 to {2**20:,}",
+                got=f"centre={self.centre!r}, shrink={self.shrink!r}",
+                hint="0 is for neither.",
             )
-
-    @property
-    def largest(self) -> float:
-        """The largest weight there can be."""
-        return largest_weight(self.estimand, self.clip)
 
     @property
     def smallest(self) -> float:
@@ -108,10 +84,8 @@ class WeightedArms(SummingQuery):
         """Return what outcomes are measured from, in the outcome's units."""
         return sum(schema.outcome_bounds) / 2 + self.centre_ticks * outcome_tick(schema)
 
-    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:  # noqa: ARG002
-        """Return the answer as data."""
-        check_coefficients(self.coefficients, self.covariates, schema)
-        exponent, bits = predictor(self.coefficients, self.covariates, schema), GRID.bit_length() - 1
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
+        exponent, bits = self.exponent(schema), GRID.bit_length() - 1
         lines = [Constant(GRID), *features(self.covariates, schema)]
         length = added([Shift(line * line, bits) for line in lines])
         root = math.sqrt(len(self.covariates) + 1)
@@ -137,7 +111,6 @@ class WeightedArms(SummingQuery):
         return Clip(scaled, -GRID, GRID)
 
     def ticks(self, schema: Schema) -> Mapping[str, float]:
-        """Return the size of one tick of each sum that is not a count."""
         weight, outcome = self.largest / GRID, outcome_tick(schema) * self.reach
         return {
             "weighted_difference": self.largest * outcome,
@@ -148,13 +121,8 @@ class WeightedArms(SummingQuery):
             "weight_square_sum": self.largest * weight,
         }
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer's kernel reads: covariates with a coefficient of 0 too."""
-        return *score_columns(self.covariates, schema), schema.outcome
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         made: list[Self] = []
         for covariates in single_feature(schema):
             for estimand in get_args(Estimand):

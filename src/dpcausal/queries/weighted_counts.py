@@ -1,42 +1,32 @@
 """Weighted numbers of outcomes between public edges in each arm, with weights of a public propensity score."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self, get_args
+from typing import ClassVar, Self
 
 from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import TREATMENT
+from dpcausal.queries.cuts import rising_edges
 from dpcausal.queries.event_counts import MOST_TIMES, EventCounts
 from dpcausal.queries.features import (
-    Estimand,
-    check_clip,
-    check_coefficients,
-    check_estimand,
-    clipped_coefficients,
-    largest_weight,
-    name_tuple,
-    score_columns,
     single_feature,
 )
 from dpcausal.queries.query import GRID, Norm
-from dpcausal.queries.scores import predictor, unit_weight
-from dpcausal.queries.summing import SummingQuery
+from dpcausal.queries.scores import WeightedQuery, unit_weight
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, Where, equals
 from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
 
 _SQUARES = 8
 """The weight of a sum of squared weights, that of a count being 1: variances need to be known less well."""
 
 
 @dataclass(frozen=True)
-class WeightedCounts(SummingQuery):
+class WeightedCounts(WeightedQuery):
     """Sums of weights by arm, by interval of the outcome, and by what ended follow-up where a covariate says it.
 
     A unit adds its weight to one count, and the square of its weight to one sum of its arm. Weights are those of
@@ -44,10 +34,6 @@ class WeightedCounts(SummingQuery):
     `EventCounts`, with any other outcome that of `ArmOutcomeCounts`.
 
     Attributes:
-        covariates: The covariates of the score.
-        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
-        estimand: Whose effect the weights are for.
-        clip: The score is clipped to clip and 1 - clip.
         edges: Where one interval of the outcome ends and the next begins, in rising order. An edge belongs to the
             interval above it.
         event: The covariate that says what ended follow-up, where outcomes are times; empty for no such covariate.
@@ -55,27 +41,14 @@ class WeightedCounts(SummingQuery):
 
     name: ClassVar[str] = "weighted_counts"
 
-    covariates: Sequence[str]
-    coefficients: Sequence[float]
-    estimand: Estimand
-    clip: float
     edges: Sequence[float]
     event: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
-        check_estimand(self.estimand, get_args(Estimand))
-        check_clip(self.clip)
-        numbers = isinstance(self.edges, Sequence) and all(map(is_number, self.edges))
-        rising = numbers and all(low < high for low, high in itertools.pairwise(self.edges))
-        if not (rising and 1 <= len(self.edges) <= MOST_TIMES):
-            raise QueryError(
-                expected=f"1 to {MOST_TIMES} rising edges between the outcome's bounds",
-                got=repr(self.edges)[:100],
-                hint="write for instance [3, 6, 9, 12]; weighted counts have more noise, so use fewer of them.",
-            )
-        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+        super().__post_init__()
+        hint = "write for instance [3, 6, 9, 12]; weighted counts have more noise, so use fewer of them."
+        edges = rising_edges(self.edges, MOST_TIMES, "edges between the outcome's bounds", hint)
+        object.__setattr__(self, "edges", edges)
         if not isinstance(self.event, str) or self.event in self.covariates:
             raise QueryError(
                 expected="the name of a covariate as event, and other covariates for the score",
@@ -88,11 +61,6 @@ class WeightedCounts(SummingQuery):
         """The same counts of units that all weigh 1."""
         return EventCounts(self.edges, self.event)
 
-    @property
-    def largest(self) -> float:
-        """The largest weight there can be."""
-        return largest_weight(self.estimand, self.clip)
-
     def counts(self, schema: Schema) -> tuple[str, ...]:
         """Return the name of each count: by arm, then interval and kind, and those beyond the last edge last."""
         return self.unweighted.counts(schema)
@@ -103,9 +71,7 @@ class WeightedCounts(SummingQuery):
         return (self.event,) if self.event else ()
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
-        """Return the answer as data."""
-        check_coefficients(self.coefficients, self.covariates, schema)
-        exponent = predictor(self.coefficients, self.covariates, schema)
+        exponent = self.exponent(schema)
         weight = unit_weight(exponent, -exponent, self.estimand, self.clip)
         (counts,) = self.unweighted.sums(schema, protects, norm)  # raises where edges or event do not suit the schema
         squares = Shift(weight * weight, GRID.bit_length() - 1)
@@ -113,18 +79,16 @@ class WeightedCounts(SummingQuery):
         weights = {"": Fraction(GRID), **dict.fromkeys(whole, Fraction(GRID * _SQUARES))}
         return (Sums(counts.cells, {"": weight}, whole, weights, labels=counts.labels),)
 
-    def ticks(self, schema: Schema) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the size of one tick of each sum."""
+    def ticks(self, schema: Schema) -> Mapping[str, float]:
         return {"": self.largest / GRID} | {f"squares_{arm}": self.largest**2 / GRID for arm in (0, 1)}
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer's kernel reads: covariates with a coefficient of 0 too."""
+        """Return the columns that the answer depends on: covariates with a coefficient of 0 too."""
         event = tuple(column for column in schema.covariates if column.name == self.event)
-        return *score_columns(self.covariates, schema), schema.outcome, *event
+        return *super().reads(schema), *event
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows."""
         if not isinstance(schema.outcome, Real):
             return ()
         low, high = schema.outcome_bounds

@@ -29,8 +29,8 @@ class Rehearsal(Expectations):
             of the outcome; 0.2 is small in the social sciences. With the default of 0.3, two covariates differ between
             arms by 0.4 standard deviations each, as in many health records. In a trial it is 0.
         covariate_sd: The expected standard deviation of numeric covariates, as a share of half their range.
-        compared_share: The expected share of units that are in one of the two compared arms; by default all arms are of
-            one size.
+        compared_share: The expected share of units in the comparison: in one of the two compared arms, and with an
+            outcome. By default all arms are of one size, and no outcome is missing.
         overlap: The expected overlap of the arms: the share that the distributions of propensity scores in the two arms
             have in common. It is 1 in a trial; 0.5 is poor. By default it follows from the confounding, which is then
             due to covariates that differ between arms by twice as much: 0.76 with a confounding of 0.3.

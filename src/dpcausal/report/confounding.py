@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import Measure
 from dpcausal.errors import RefusedError
-from dpcausal.page.language import message
+from dpcausal.text import message
 
 _RISKS = message("risk ratio of the two noisy risks, and the limit of its own interval")
 _STANDARDISED = message(

@@ -59,7 +59,7 @@ def check_study(effect: Effect, study: Study) -> None:
     schema, guarantee = study.schema, effect.guarantee
     epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
     for name, planned, value in (
-        ("arms", (schema.treatment.labels_or_values,), effect.arms),
+        ("arms", (study.rehearsed(max(effect.n, 2)).arms,), effect.arms),
         ("outcome", (schema.outcome.name,), effect.outcome),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent

@@ -21,11 +21,13 @@ class Scale:
         say: The language.
         risks: Whether the outcome is binary: its mean is a risk, and effects are in percentage points.
         decimals: The decimals of every number.
+        described: Whether the effect is a number that somebody described, not a difference between arms.
     """
 
     say: Language
     risks: bool
     decimals: int
+    described: bool
 
     @classmethod
     def of(
@@ -36,7 +38,8 @@ class Scale:
         half = (interval[1] - interval[0]) / 2 if interval else 0.0
         size = half if 0 < half < math.inf else effect.standard_error or effect.privacy_sd or abs(effect.estimate)
         size *= 100 if risks else 1
-        return cls(language, risks, max(0, _SIGNIFICANT - 1 - math.floor(math.log10(size))) if size else 0)
+        decimals = max(0, _SIGNIFICANT - 1 - math.floor(math.log10(size))) if size else 0
+        return cls(language, risks, decimals, described=effect.quantity == effect.estimand)
 
     def number(self, value: float) -> str:
         """Return a difference without its unit."""

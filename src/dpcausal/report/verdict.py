@@ -6,11 +6,12 @@ from typing import Literal
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
-from dpcausal.page.language import ENGLISH, Language, message
+from dpcausal.page.language import ENGLISH, Language
 from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.study import Study
+from dpcausal.text import message
 
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
@@ -166,12 +167,15 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         )
     else:
         text = say("{found}; no smallest worthwhile effect was given.", found=found)
-    heading = (
-        say("Higher with {arm}", arm=effect.arms[1])
-        if kind == "higher"
-        else say("Lower with {arm}", arm=effect.arms[1])
-    )
-    return Verdict(kind, heading, text)
+    return Verdict(kind, _heading(effect, scale, higher=kind == "higher"), text)
+
+
+def _heading(effect: Effect, scale: Scale, *, higher: bool) -> str:
+    say = scale.say
+    if scale.described:
+        return say("Above 0") if higher else say("Below 0")
+    words = {"arm": effect.arms[1]}
+    return say("Higher with {arm}", **words) if higher else say("Lower with {arm}", **words)
 
 
 def _kind(interval: Interval, smallest: float) -> Kind:
@@ -185,6 +189,8 @@ def _kind(interval: Interval, smallest: float) -> Kind:
 
 def _finding(effect: Effect, scale: Scale) -> str:
     """Return the estimate in words, as the beginning of a sentence."""
+    if scale.described:
+        return scale.say("Estimated {estimand}: {size}", estimand=effect.estimand, size=scale.size(effect.estimate))
     words = {
         "subject": scale.outcome(effect),
         "size": scale.size(abs(effect.estimate)),

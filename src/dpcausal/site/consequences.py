@@ -5,13 +5,10 @@ import json
 from dataclasses import dataclass
 from itertools import chain, compress
 
-from dpcausal import queries
-from dpcausal.calibration import calibrate
-from dpcausal.guarantee import Guarantee
+from dpcausal.calibration import Asked
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Ledger, Spending
 from dpcausal.plain_text import lines_in, visible
-from dpcausal.queries import Query
 from dpcausal.release import session_request
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
@@ -61,7 +58,7 @@ class Consequences:
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
         debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site)
         due = chain.from_iterable(events for request, events in debits.items() if not ledger.is_debited(request))
-        names = [query.name for query, _ in asked]
+        names = [each.query.name for each in asked]
         return cls(
             due=tuple(compress(names, (not answered for answered in stored))),
             free=tuple(compress(names, stored)),
@@ -74,13 +71,13 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
     """Return the message that would leave a site, with names in place of all values."""
     releases = [
         {
-            "query": query.name,
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "noisy": [at.name for at in calibrate(query, study.schema, guarantee).sensitivity.coordinates],
-            "without noise": list(query.public_values),
+            "query": each.query.name,
+            "epsilon": each.guarantee.epsilon,
+            "delta": each.guarantee.delta,
+            "noisy": [at.name for at in each.noise(study.schema).sensitivity.coordinates],
+            "without noise": list(each.query.public_values),
         }
-        for query, guarantee in study.site_questions(n or _ANY_UNITS, site)
+        for each in study.site_questions(n or _ANY_UNITS, site)
     ]
     public = ["n", "arm_sizes", "as_of"] if study.schema.sizes_are_public else ["n", "as_of"]
     masked = study.secure_settings is not None
@@ -100,7 +97,7 @@ def changed_lines(before: str, after: str) -> tuple[str, ...]:
     return (*lines[:_MOST_CHANGES], *more)
 
 
-def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: tuple[Query, Guarantee]) -> bool:
-    question = queries.question(*asked, study.schema, policy.as_of)
+def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: Asked) -> bool:
+    question = asked.question(study.schema, policy.as_of)
     request = session_request(study.digest) if study.secure_settings else digest_of(question)
     return ledger.stored(request) is not None

@@ -14,8 +14,8 @@ from dpcausal.secure_settings import SecureSettings
 from dpcausal.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
 
 if TYPE_CHECKING:
+    from dpcausal.calibration import Asked
     from dpcausal.queries import CustomSums
-    from dpcausal.release import Asked
     from dpcausal.schema import Schema
 
 FILE = "policy.toml"
@@ -247,7 +247,7 @@ class Policy:
         """Return what the policy has against sums that a study describes, in words."""
         from dpcausal.queries import CustomSums  # noqa: PLC0415 (a heavy import)
 
-        described = [(query, guarantee.epsilon) for query, guarantee in asked if isinstance(query, CustomSums)]
+        described = [(each.query, each.guarantee.epsilon) for each in asked if isinstance(each.query, CustomSums)]
         if described and self.custom_sums is None:
             return ("sums that a study describes are not allowed: the policy has no table [custom_sums]",)
         found = (self.custom_sums.objections(*each, schema) for each in described if self.custom_sums)

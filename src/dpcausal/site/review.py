@@ -124,7 +124,8 @@ class Review:
         table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
         table += [("units enter by", study.schema.entry)] if study.schema.entry else []
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
-        table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
+        nothing = "as its formula does" if study.method == "formula_estimator" else "nothing"
+        table += table_rows("adjusted for", tuple(reasons) or (nothing,))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
         inner = " of ".join(study.methods) if len(study.methods) > 1 else ""
         table += [
@@ -135,6 +136,7 @@ class Review:
         ]
         table += table_rows("secure sums", self._secure_words(study.secure_settings) if study.secure_settings else ())
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
+        table += table_rows("sums", self._described_sums())
         table.append(("privacy", str(study.guarantee(site))))
         table += table_rows("price", study.price(site).lines)
         if self.n is not None and study.secure_settings is None:
@@ -150,6 +152,14 @@ class Review:
         needed = f" (approvals needed: {self.policy.approvals})" if self.status == "undecided" else ""
         table.append(("status", f"{self.status}{needed}"))
         return [(label, text) for label, text in table if text]
+
+    def _described_sums(self) -> tuple[str, ...]:
+        """Return what a unit adds to each sum that the study describes."""
+        from dpcausal.queries import CustomSums  # noqa: PLC0415 (a heavy import)
+
+        asked = (each.query for each in self.study.site_questions(site=self.policy.site))
+        texts = (each.texts.items() for each in asked if isinstance(each, CustomSums))
+        return tuple(dict.fromkeys(f"{name}: {' '.join(text.split())}" for each in texts for name, text in each))
 
     def _secure_words(self, settings: SecureSettings) -> tuple[str, ...]:
         """Return what a study with secure sums means for a site."""

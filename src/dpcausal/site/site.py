@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpcausal.calibration import calibrate
 from dpcausal.errors import (
     BudgetExceededError,
     DpcausalError,
@@ -184,7 +183,7 @@ class Site:
         """Return the site's masked numbers. The mask is drawn and on disk first; then the price is paid."""
         settings = _settings(study)
         questions = study.site_questions()
-        count = sum(len(calibrate(query, study.schema, guarantee).scales) for query, guarantee in questions)
+        count = sum(len(each.noise(study.schema).scales) for each in questions)
         try:
             mask, members = self._sessions.mask(asked, settings, vault.ledger, count)
         except TransportError:

@@ -127,6 +127,6 @@ def _tables(pairs: Pairs, norm: Norm) -> tuple[list[Table], Fraction]:
 
 def _rounded(sizes: Array, power: int, share: Fraction, top: int) -> Array:
     """Return a share of a power of whole numbers, rounded up."""
-    wide = top**power * share.numerator >= 2**62 or share.denominator >= 2**62
+    wide = max(top, 1) ** power * share.numerator >= 2**62 or share.denominator >= 2**62
     exact = sizes.astype(object if wide else np.int64)
     return np.asarray(-(-(exact**power) * share.numerator // share.denominator), dtype=np.int64)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from dpcausal.errors import QueryError
 
@@ -46,9 +47,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Cell:
-    """A sum in some of its cells, by their labels: `total[drug, 2]`."""
+    """A number in some of its cells, by their labels: `total[drug, 2]`."""
 
-    name: str
+    number: "Name | Call"
     labels: tuple[str, ...]
 
 
@@ -111,14 +112,21 @@ def parse(text: object) -> Expression:
             got=f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__,
             hint="write for instance 'centred(dose) * centred(score)'.",
         )
+    return _parsed(text)
+
+
+@lru_cache(maxsize=1_000)
+def _parsed(text: str) -> Expression:
     return _Reader(text).whole()
 
 
-def parts(expression: Expression) -> "tuple[Expression, ...]":
+def parts(expression: Expression) -> "tuple[Expression, ...]":  # noqa: PLR0911 (one case for each kind)
     """Return the expressions that an expression is made of directly."""
     match expression:
         case Call():
             return expression.arguments
+        case Cell():
+            return (expression.number,)
         case Terms():
             return tuple(each for _, each in expression.terms)
         case Factors():
@@ -132,7 +140,7 @@ def parts(expression: Expression) -> "tuple[Expression, ...]":
 
 def names(expression: Expression) -> tuple[str, ...]:
     """Return the names in an expression, in order of appearance."""
-    return tuple(dict.fromkeys(each.name for each in _all(expression) if isinstance(each, Name | Cell)))
+    return tuple(dict.fromkeys(each.name for each in _all(expression) if isinstance(each, Name)))
 
 
 def _all(expression: Expression) -> Iterator[Expression]:
@@ -225,11 +233,8 @@ class _Reader:
             return _constant(word)
         if kind == "text":
             return Text(word)
-        if kind == "name" and self._takes("("):
-            return Call(word, self._arguments())
-        if self._takes("["):
-            return Cell(word, self._labels())
-        return Name(word)
+        found = Call(word, self._arguments()) if kind == "name" and self._takes("(") else Name(word)
+        return Cell(found, self._labels()) if self._takes("[") else found
 
     def _arguments(self) -> tuple[Expression, ...]:
         found = [self._comparison()]

@@ -85,9 +85,12 @@ def _added(wanted: Addends, batch: Batch) -> Int64s:
     """Return the sums over some rows."""
     lines = evaluate((*wanted.factors, *wanted.numbers), batch)
     place = _place(wanted, lines)
-    totals = np.zeros((int(np.prod(wanted.shape)), len(wanted.numbers)), dtype=np.int64)
-    for total, line in zip(totals.T, lines[len(wanted.factors) :], strict=True):
-        np.add.at(total, place, line)
+    totals = np.zeros((math.prod(wanted.shape), len(wanted.numbers)), dtype=np.int64)
+    for at, (number, line) in enumerate(zip(wanted.numbers, lines[len(wanted.factors) :], strict=True)):
+        if number.size * BATCH_ROWS <= _EXACT:
+            totals[:, at] = np.bincount(place, line, len(totals))
+        else:
+            np.add.at(totals[:, at], place, line)
     return totals
 
 

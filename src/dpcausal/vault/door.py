@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from dpcausal import queries
-from dpcausal.calibration import Noise, calibrate
+from dpcausal.calibration import Asked, Noise, calibrate
 from dpcausal.errors import CopyRefusedError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.other_names import OtherNames
 from dpcausal.queries import Query
-from dpcausal.release import Asked, Contribution, Receipt, Release, joint_price, session_request
+from dpcausal.release import Contribution, Receipt, Release, joint_price, session_request
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.text import html_table
@@ -201,7 +201,7 @@ class Vault(OtherNames):
         previous = self._previous(query, guarantee)
         bought = queries.payment(query, question)
         paid = digest_of(bought)
-        receipt = self._paid(paid, [(query, guarantee)], [noise], bought)
+        receipt = self._paid(paid, [Asked(query, guarantee)], [noise], bought)
         answer = self._answer(query, guarantee, noise, receipt).to_json()
         if query.prepaid:
             return Release.from_json(self._ledger.store_look(paid, request, previous, answer))
@@ -228,7 +228,8 @@ class Vault(OtherNames):
 
         Args:
             asked: Different queries whose answers add up, each with what is promised to each unit if that many sites
-                are honest. Their numbers stand one after the other, in this order.
+                are honest, and the public scales by which it sees covariates. Their numbers stand one after the other,
+                in this order.
             session: The digest of the study, which has one session.
             members: The digest of the sites whose masks cancel out.
             honest: How many honest sites' shares are the whole noise.
@@ -239,21 +240,23 @@ class Vault(OtherNames):
             BudgetExceededError: If the budget does not have this much left. Nothing was read.
             QueryError: If the session was asked something else before, or a query does not add up.
         """
-        for query, guarantee in asked:
-            self._check(query, guarantee)
-        noises = [calibrate(query, self._schema, guarantee) for query, guarantee in asked]
-        shares = check_contribution([query for query, _ in asked], noises, honest, mask)
+        views = [self.scaled(dict(each.scales)) if each.scales else self for each in asked]
+        for view, (query, guarantee, _) in zip(views, asked, strict=True):
+            view._check(query, guarantee)  # noqa: SLF001 (its own view)
+        noises = [each.noise(self._schema) for each in asked]
+        shares = check_contribution([each.query for each in asked], noises, honest, mask)
         secure = {"session": session, "members": members, "honest": honest}
-        question = {"questions": [self.question(*each) for each in asked], "secure": secure}
+        questions = [view.question(*each[:2]) for view, each in zip(views, asked, strict=True)]
+        question = {"questions": questions, "secure": secure}
         request = session_request(session)
         stored = self._ledger.stored(request)
         if stored is None:
-            for query, _ in asked:
-                self.check_ready(query)
+            for view, each in zip(views, asked, strict=True):
+                view.check_ready(each.query)
             receipt = self._paid(request, asked, noises, question)
             shared = []
-            for (query, guarantee), noise, share in zip(asked, noises, shares, strict=True):
-                answer = ANSWERS[type(query)](self._context(query, guarantee))
+            for view, (query, guarantee, _), noise, share in zip(views, asked, noises, shares, strict=True):
+                answer = ANSWERS[type(query)](view._context(query, guarantee))  # noqa: SLF001 (its own view)
                 shared += self._sampler.add_noise_share(answer.in_order(noise), share)
             masked = tuple((tick + each) % 2**64 for tick, each in zip(shared, mask, strict=True))
             stored = self._ledger.store(request, Contribution(masked, digest_of(question), receipt).to_json())

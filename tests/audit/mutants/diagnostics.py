@@ -18,8 +18,9 @@ from dpcausal.queries import (
     WeightedCovariates,
 )
 from dpcausal.queries.covariate_counts import COARSE, EACH
+from dpcausal.queries.scores import predictor
 from dpcausal.sums.description import Sums
-from dpcausal.sums.evaluation import totals
+from dpcausal.sums.evaluation import evaluate, totals
 from dpcausal.sums.numbers import Ticks, nodes
 from dpcausal.vault import adding
 from dpcausal.vault.context import Answer, AnswerContext
@@ -50,9 +51,9 @@ def own_bins(patch: pytest.MonkeyPatch) -> None:
         query, schema = context.query, context.schema
         features = Features(query.covariates, schema)
         batch = context.engine.collect(("treatment", *features.columns), 10**6)
-        predictor = features.predictor(query.coefficients, features.ticks(batch))
-        edges = np.quantile(predictor, [1 / 3, 2 / 3])
-        bins = np.searchsorted(edges, predictor, side="right")
+        (scores,) = evaluate([predictor(query.coefficients, query.covariates, schema)], batch)
+        edges = np.quantile(scores, [1 / 3, 2 / 3])
+        bins = np.searchsorted(edges, scores, side="right")
         sizes = np.bincount(2 * bins + batch["treatment"], minlength=6).tolist()
         names = (at.name for at in query.sensitivity(schema, "record", "l1").coordinates)
         return Answer(dict(zip(names, sizes, strict=True)))

@@ -21,6 +21,7 @@ from dpcausal.queries import Query, summing
 from dpcausal.queries.scores import weight_table
 from dpcausal.queries.summing import SummingQuery
 from dpcausal.sums.description import Sums
+from dpcausal.vault import adding
 from dpcausal.vault.adding import add_up
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import Answer, AnswerContext
@@ -103,6 +104,17 @@ def add_up_others(patch: pytest.MonkeyPatch, query: type[SummingQuery], changed:
         described = context.query.sums(context.schema, context.schema.bounded_as(context.guarantee.protects), "l1")
         ticks = [add_up(context.engine, changed(sums)) for sums in described]
         return Answer({name: tick for each in ticks for name, tick in each.items()})
+
+    answer_by(patch, query, answer)
+
+
+def answer_within(patch: pytest.MonkeyPatch, query: type[SummingQuery], broken: Break) -> None:
+    """Let a query's answer add up what its bound is not of: the description that it has once something is broken."""
+
+    def answer(context: AnswerContext[SummingQuery]) -> Answer:
+        with pytest.MonkeyPatch.context() as inner:
+            broken(inner)
+            return adding.answer(context)
 
     answer_by(patch, query, answer)
 

@@ -9,8 +9,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.secure_sums import check_bundle, check_session, check_shares
-from dpcausal.calibration import Noise, NoiseShare, calibrate, share_of
-from dpcausal.release import Asked
+from dpcausal.calibration import Asked, Noise, NoiseShare, calibrate, share_of
 from dpcausal.vault import door, noise, preconditions
 from dpcausal.vault.answers import ANSWERS
 from tests.audit.mutants.mutant import mutant
@@ -60,7 +59,7 @@ def contributes_first(patch: pytest.MonkeyPatch) -> None:
     contribute = dpc.Vault.contribute
 
     def read_first(vault: dpc.Vault, asked: Sequence[Asked], **named: Any) -> Any:
-        ANSWERS[type(asked[0][0])](vault._context(*asked[0]))
+        ANSWERS[type(asked[0][0])](vault._context(*asked[0][:2]))
         return contribute(vault, asked, **named)
 
     patch.setattr(dpc.Vault, "contribute", read_first)

@@ -36,42 +36,40 @@ from dpcausal.queries import (
     MissingOutcomes,
     OutcomeCounts,
     OutcomesBelow,
-    Query,
     ReceivedMoments,
     RegressionMoments,
     Sensitivity,
     StratumMatches,
     VaryingEffectMoments,
+    WeightedArms,
     WeightedCounts,
     profiles,
     summing,
 )
-from dpcausal.queries.coerced import design
+from dpcausal.queries.coerced import OUTCOME, design
 from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
-from dpcausal.queries.scores import EXPONENTS
+from dpcausal.queries.scores import EXPONENTS, by_arm, looked_up
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.release import PublicValue
 from dpcausal.scale import Scale
 from dpcausal.schema import Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate
-from dpcausal.sums.numbers import Shift
+from dpcausal.sums.numbers import Number, Shift
 from dpcausal.vault import adding, coercion, ticks
 from dpcausal.vault.answers import (
-    augmented_scores,
     logistic,
     look_moments,
     matched_contrast,
     stratum_matches,
-    weighted_arms,
 )
 from dpcausal.vault.context import Answer, AnswerContext
-from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.ticks import as_ticks
-from tests.audit.mutants.mutant import add_up_others, answer_by, attack_on, mutant, sensitivity_of
+from tests.audit.mutants.mutant import add_up_others, answer_by, answer_within, attack_on, mutant, sensitivity_of
 
 
 def _times(factor: int, names: Sequence[str], sums: Sums) -> Sums:
@@ -347,18 +345,25 @@ def heavy_cohorts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(look_moments, "weights", lambda looks, _: (FINE,) * looks)
 
 
-@mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))
+@mutant("weights that are not clipped", sensitivity_of(WeightedArms, coefficients=(0.0, 20.0)))
 def heavy_weights(patch: pytest.MonkeyPatch) -> None:
-    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
-        odds = np.exp(EXPONENTS)
-        return np.rint(np.minimum((1 + odds) / largest, 2.0**10) * GRID).astype(np.int64)
-
-    patch.setattr(weighted_arms, "weight_table", table_of)
+    _added_with_heavy_weights(patch, WeightedArms)
 
 
-@mutant("outcomes from a centre, as far as they reach", sensitivity_of(dpc.queries.WeightedArms, centre=-1.0))
+def _added_with_heavy_weights(patch: pytest.MonkeyPatch, kind: type[SummingQuery]) -> None:
+    """Let an answer add up the inverse of the score, whatever the clip."""
+
+    def heavy(control: Number, treated: Number, _: str, clip: float) -> Number:
+        table = np.rint(np.minimum((1 + np.exp(EXPONENTS)) * clip, 2.0**10) * GRID).astype(np.int64)
+        return by_arm(looked_up(table, control), looked_up(table, treated))
+
+    answer_within(patch, kind, lambda inner: inner.setattr(sys.modules[kind.__module__], "unit_weight", heavy))
+
+
+@mutant("outcomes from a centre, as far as they reach", sensitivity_of(WeightedArms, centre=-1.0))
 def far_outcomes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(weighted_arms, "centred", lambda outcomes, query: outcomes - query.centre_ticks)
+    far = lambda query: OUTCOME - query.centre_ticks  # noqa: E731
+    answer_within(patch, WeightedArms, lambda inner: inner.setattr(WeightedArms, "_centred", far))
 
 
 @mutant("covariate moments with half their bound", sensitivity_of(CovariateMoments, covariates=("age",)))
@@ -404,16 +409,13 @@ def wide_features(patch: pytest.MonkeyPatch) -> None:
     _added_with_wide_features(patch, RegressionMoments)
 
 
-def _added_with_wide_features(patch: pytest.MonkeyPatch, kind: type[Query]) -> None:
+def _added_with_wide_features(patch: pytest.MonkeyPatch, kind: type[SummingQuery]) -> None:
     """Let an answer add up features half as far again from the middle as the bound says."""
 
-    def answer(context: AnswerContext[Any]) -> Answer:
-        with pytest.MonkeyPatch.context() as inner:
-            wide = lambda *given: [Shift(3 * line, 1) for line in design(*given)]  # noqa: E731
-            inner.setattr(sys.modules[kind.__module__], "design", wide)
-            return adding.answer(context)
+    def wide(*given: Any) -> list[Number]:
+        return [Shift(3 * line, 1) for line in design(*given)]
 
-    answer_by(patch, kind, answer)
+    answer_within(patch, kind, lambda inner: inner.setattr(sys.modules[kind.__module__], "design", wide))
 
 
 @mutant(
@@ -430,8 +432,10 @@ def own_spread(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("scores without their limit", sensitivity_of(AugmentedScores, limit=0.5))
 def unlimited(patch: pytest.MonkeyPatch) -> None:
-    parts = augmented_scores.parts
-    patch.setattr(augmented_scores, "parts", lambda scores, targets: (scores, *parts(scores, targets)[1:]))
+    def unlimited(sums: Sums) -> Sums:
+        return replace(sums, whole={**sums.whole, "score": sums.whole["score"].number})  # type: ignore[attr-defined]
+
+    add_up_others(patch, AugmentedScores, unlimited)
 
 
 @mutant("bins that overlap", sensitivity_of(OutcomeCounts))
@@ -497,10 +501,7 @@ def weighted_within_arm(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("counts with the inverse of a score that is not clipped", sensitivity_of(WeightedCounts))
 def unclipped_counts(patch: pytest.MonkeyPatch) -> None:
-    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
-        return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
-
-    patch.setattr(features, "weight_table", table_of)
+    _added_with_heavy_weights(patch, WeightedCounts)
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))

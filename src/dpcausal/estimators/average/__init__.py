@@ -122,16 +122,15 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
 
 
 def _difference_as_formula(schema: Schema) -> dict[str, object]:
-    """Return a difference in means as sums and formulas of them."""
-    outcome, arms = quoted(schema.outcome.name), [f"'{label_of(arm)}'" for arm in schema.treatment.compared]
-    lacking = {"lacking": f"deficit({outcome})"} if isinstance(schema.outcome, Real) else {}
-    control, treated = (f"total[{arm}] / n[{arm}]" for arm in arms)
-    square = " - lacking[{0}] / n[{0}]" if lacking else ""
-    variances = (f"(half({outcome})**2{square} - (total[{{0}}] / n[{{0}}])**2) / n[{{0}}]".format(arm) for arm in arms)
+    """Return a difference in means as formulas of moments."""
+    outcome, (control, treated) = (
+        quoted(schema.outcome.name),
+        (f"['{label_of(arm)}']" for arm in schema.treatment.compared),
+    )
+    variances = (f"variance({outcome}){arm} / n{arm}" for arm in (control, treated))
     return {
         "estimand": "average treatment effect: mean outcome with all treated minus mean outcome with none",
-        "sums": {"n": "1", "total": f"centred({outcome})", **lacking},
-        "formula": f"{treated} - {control}",
+        "formula": f"mean({outcome}){treated} - mean({outcome}){control}",
         "variance": " + ".join(variances),
         "cells": [schema.treatment.name],
     }

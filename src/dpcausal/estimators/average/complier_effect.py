@@ -59,7 +59,8 @@ class ComplierEffect(BaseEstimator):
         scales of numbers as there. With `protects="outcome"` the treatment received is public.
 
     Interval:
-        Fieller's, from the joint error of numerator and denominator; it is not symmetric. Where the share of compliers
+        Fieller's, from the joint error of numerator and denominator; it is not symmetric. With `covariates` it allows
+        for what their shape may leave in, as that of `RegressionAdjustment` does. Where the share of compliers
         is not distinguishable from 0 there is none; below a first-stage F of 10 there is a warning. `p_value` tests
         (numerator) - null (denominator), which holds for weak instruments too. `standard_error` is to first order.
 
@@ -97,7 +98,7 @@ class ComplierEffect(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         allowed = guarantee_for(source, epsilon, delta)
-        refusal, signs, scaled = "", Signs(), ScaledCovariates(source, (), allowed)
+        scaled = ScaledCovariates(source, (), allowed)
         if self.covariates:
             scaled = with_scales(source, self.covariates, allowed)
         source = RequiringSource(scaled.source, [self.received])
@@ -105,12 +106,12 @@ class ComplierEffect(BaseEstimator):
             query = InstrumentMoments(self.received, scaled.covariates, self.interaction)
             guarantee = narrower(query, source, scaled.rest, "arm * outcome")
             release = source.release(query, guarantee)
-            parts, refusal, signs = adjusted_parts(release, query, source, _NAMES)
+            parts, left_in, refusal, signs = adjusted_parts(release, query, scaled, source, _NAMES)
         else:
             wald = ReceivedMoments(self.received)
             guarantee = narrower(wald, source, allowed, "total_1")
             release = source.release(wald, guarantee)
-            parts = _parts(release, source)
+            parts, left_in, refusal, signs = _parts(release, source), (0.0, 0.0), "", Signs()
         share = parts.values[1] or 1 / source.n  # no division by 0
         ratio = replace(parts, values=(parts.values[0], share)).mapped(["effect"], lambda each: each[:1] / each[1:])
         error = parts.standard_error((0.0, 1.0))
@@ -144,7 +145,8 @@ class ComplierEffect(BaseEstimator):
             ratio=True,
             quantity=f"mean of {source.schema.outcome.name} among compliers",
         )
-        effect = warned(effect, source.schema, signs)
+        bias = (left_in[0] + abs(effect.estimate) * left_in[1]) / max(abs(share) - left_in[1], 1 / source.n)
+        effect = warned(effect.with_bias(bias), source.schema, signs)
         if effect.rehearsed or not error or (share / error) ** 2 >= _WEAK:
             return effect
         return with_warnings(

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -12,13 +12,18 @@ from dpcausal.derivatives import slopes
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.formula import Formulas, one_number
+from dpcausal.estimators.formula import Formulas, columns_in, one_number, sums_for
+from dpcausal.estimators.formula_weights import chosen_weights
+from dpcausal.estimators.moments import COUNT
 from dpcausal.estimators.narrower import narrower
+from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, standard_noise
 from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import CustomSums, Cut
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
+from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
 
 _DRAWS, _MOST_PARTS = 500, 4
@@ -27,15 +32,20 @@ _MOST_BENT = 1.2
 
 _ESTIMATE, _VARIANCE = "estimate", "variance"
 
+_UNITS = 10_000
+"""For how many units weights are chosen; that of means and slopes does not depend on it, and sites must agree."""
+
 
 @dataclass(frozen=True)
 class FormulaEstimator(BaseEstimator):
-    """A formula of sums over units, both as texts.
+    """A formula of moments and sums over units, as a text.
 
-    `sums` says what a unit adds to each sum, in the language of `CustomSums`. `formula` makes the estimate of the sums,
-    with `+`, `-`, `*`, `/`, whole powers, `sqrt`, `log` and `exp`. `total[drug]` is the sum `total` in a cell, by the
-    values of the columns in `cells`, and `total(...)` adds up cells. `middle(column)` and `half(column)` are the middle
-    of a column's range, from which sums are measured, and half its length.
+    A formula has `n`, the number of units, the moments `mean(column)`, `variance(column)` and `covariance(column,
+    column)`, `+`, `-`, `*`, `/`, whole powers, `sqrt`, `log` and `exp`. It asks for the sums that its moments need. Any
+    other sum is one of your own: `sums` says what a unit adds to it, in the language of `CustomSums`, and a formula has
+    it by its name. `mean(score)[drug]` is the mean in a cell, by the values of the columns in `cells`, and `total(...)`
+    adds up cells. `middle(column)` and `half(column)` are the middle of a column's range, from which your own sums are
+    measured, and half its length.
 
     Estimand:
         As `estimand` says, in your words.
@@ -51,12 +61,13 @@ class FormulaEstimator(BaseEstimator):
 
     Attributes:
         estimand: What is estimated, in words.
-        sums: What a unit adds to each sum, by the name of the sum.
         formula: The estimate.
         variance: The sampling variance of the estimate; it may use `estimate`. Without it there is no interval.
         definitions: Formulas that `formula` and `variance` may use, by their names, and later ones of these.
+        sums: What a unit adds to each sum of your own, by the name of the sum.
         cells: Columns whose values make cells, the treatment's among them, and cuts of numbers.
-        weights: The noise in some sums in proportion to the default; see `CustomSums`.
+        weights: The noise in some sums in proportion to the default; see `CustomSums`. If left out, they are chosen, as
+            `weighted` does for a table of which the schema is all that is known.
         assumptions: What must hold for the estimate to be of the estimand, in words.
         contrast: What is compared, in words, the reference first; the two arms if left out.
 
@@ -65,14 +76,12 @@ class FormulaEstimator(BaseEstimator):
         >>> schema = Schema(Treatment("treat"), Real("score", 0, 100), [Real("dose", 0, 40)])
         >>> slope = FormulaEstimator(
         ...     estimand="mean difference in score for one more mg of dose",
-        ...     sums={"n": "1", "x": "centred(dose)", "y": "centred(score)", "xy": "centred(dose) * centred(score)",
-        ...           "lacking": "deficit(dose)"},
         ...     contrast=("a dose", "1 mg more"),
-        ...     formula="(xy - x * y / n) / (n * half(dose)**2 - lacking - x**2 / n)",
+        ...     formula="covariance(dose, score) / variance(dose)",
         ... )
         >>> plan = slope.estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.privacy_sd, 3)
-        0.041
+        0.031
     """
 
     also_called: ClassVar[str] = "method_of_moments plug_in_estimator custom_estimator user_defined"
@@ -81,10 +90,10 @@ class FormulaEstimator(BaseEstimator):
     """The parameters that are tables of texts or numbers in a study's file."""
 
     estimand: str
-    sums: Mapping[str, str]
     formula: str
     variance: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
+    sums: Mapping[str, str] = field(default_factory=dict)
     cells: Sequence[str | Cut] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     assumptions: Sequence[str] = ()
@@ -109,24 +118,77 @@ class FormulaEstimator(BaseEstimator):
                 hint="write for instance contrast=('a dose', '1 mg more').",
             )
         check_plain_text("texts of an estimator", (self.estimand, *self.assumptions, *self.contrast))
-        _ = self.query
 
     @property
-    def query(self) -> CustomSums:
-        """The query that it asks."""
-        return CustomSums(self.sums, self.cells, self.weights)
+    def identified_by_design(self) -> bool:
+        """Whether its author says under which assumptions it is causal."""
+        return bool(self.assumptions)
 
-    def formulas(self, source: Source) -> Formulas:
-        """Return the formulas of a source's sums: definitions, the estimate and its variance."""
-        texts = {**self.definitions, _ESTIMATE: self.formula} | ({_VARIANCE: self.variance} if self.variance else {})
-        return Formulas(self.query, source.schema, texts)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that it uses, apart from the treatment's."""
+        own = CustomSums(self.sums, self.cells).columns if self.sums else self._cell_names
+        return tuple(dict.fromkeys((*own, *columns_in(self._texts))))
+
+    @property
+    def _cell_names(self) -> tuple[str, ...]:
+        return tuple(cut.name for cut in cuts_of(self.cells)) if self.cells else ()
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        return {**self.definitions, _ESTIMATE: self.formula} | ({_VARIANCE: self.variance} if self.variance else {})
+
+    def query(self, schema: Schema) -> CustomSums:
+        """Return the query that it asks: all sums of its formulas."""
+        return CustomSums(sums_for(self._texts, self.sums, schema), self.cells, self.weights)
+
+    def formulas(self, schema: Schema) -> Formulas:
+        """Return the formulas of its sums: definitions, the estimate and its variance."""
+        return Formulas(self.query(schema), schema, self._texts, self.sums)
+
+    def weighted(self, rehearsal: Rehearsal, guarantee: Guarantee) -> Self:
+        """Return this estimator with the weights for which noise is expected to widen its interval least.
+
+        They follow from what is public: the formulas, the schema, expectations and the guarantee. Expectations that are
+        wrong cost accuracy, never privacy. If it has weights already, they stay.
+
+        Args:
+            rehearsal: What is expected of the table. Numbers of which nothing is may lie anywhere in their ranges.
+            guarantee: What will be spent.
+
+        Example:
+            >>> from dpcausal import Guarantee, Real, Rehearsal, Schema, Treatment
+            >>> schema = Schema(Treatment("treat"), Real("score", 0, 100))
+            >>> mean = FormulaEstimator(
+            ...     estimand="mean score", sums={"n": "1", "y": "centred(score)"}, formula="middle(score) + y / n"
+            ... )
+            >>> expected = Rehearsal(schema, n=5_000, outcome_mean=60)
+            >>> mean.weighted(expected, Guarantee(epsilon=1.0)).weights
+            {'n': 2.0, 'y': 1.0}
+        """
+        if not isinstance(rehearsal, Rehearsal):
+            raise QueryError(
+                expected="a Rehearsal, which has no table",
+                got=type(rehearsal).__name__,
+                hint="weights follow from what is public: write Rehearsal(vault.schema, vault.n).",
+            )
+        if self.weights:
+            return self
+        formulas = self.formulas(rehearsal.schema)
+        names = formulas.query.names(rehearsal.schema)
+        _check(formulas, len(names), self._notes(formulas.query))
+        spent = narrower(formulas.query, rehearsal, guarantee, names[0])
+        return replace(self, weights=chosen_weights(formulas, rehearsal, spent))
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
-        formulas, query = self.formulas(source), self.query
-        names = query.names(source.schema)
-        _check(formulas, len(names))
-        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), names[0])
+        allowed = guarantee_for(source, epsilon, delta)
+        expected = Rehearsal(source.schema, _UNITS, rule=source.rule)
+        formulas = self.weighted(expected, allowed).formulas(source.schema)
+        query, names = formulas.query, formulas.query.names(source.schema)
+        notes = self._notes(query)
+        _check(formulas, len(names), notes)
+        guarantee = narrower(query, source, allowed, names[0])
         release = source.release(query, guarantee)
         sums = np.array(release.values)
         found = formulas.values(sums)
@@ -142,6 +204,7 @@ class FormulaEstimator(BaseEstimator):
             reason = (
                 reason or f"the formula of the sampling variance {'gives none' if self.variance else 'was left out'}"
             )
+        compared, compared_sd = _counted(release, query, source.n)
         handled = source.schema.requiring(query.required).data_handling
         return Effect(
             estimand=self.estimand,
@@ -153,23 +216,51 @@ class FormulaEstimator(BaseEstimator):
             n=source.n,
             method="a formula of sums",
             guarantee=guarantee,
-            assumptions=(*self.assumptions, "the formula is the estimand's", *handled),
+            assumptions=(*self.assumptions, "the formula is the estimand's, and its variance the estimate's", *handled),
             receipts=(release.receipt,),
-            notes=(f"estimate: {self.formula}", *source.caveats),
+            quantity=self.estimand,
+            compared=compared,
+            compared_sd=compared_sd,
+            notes=(*notes, *source.caveats),
             no_interval=reason,
             warnings=() if usable else ("noise leaves the formula without a value: the estimate of 0 stands for none",),
         )
+
+    def _notes(self, query: CustomSums) -> tuple[str, ...]:
+        """Return all that a reader needs to compute it again: formulas and sums."""
+        definitions = "; ".join(f"{name} = {text}" for name, text in self.definitions.items())
+        sums = "; ".join(f"{name}: {text}" for name, text in query.texts.items())
+        cells = ", ".join(self._cell_names)
+        notes = (
+            f"estimate: {self.formula}",
+            *([f"sampling variance: {self.variance}"] if self.variance else []),
+            *([f"definitions: {definitions}"] if definitions else []),
+            f"sums in cells of {cells}: {sums}" if cells else f"sums: {sums}",
+            "the bound on what one unit moves was computed from the sums, and certified",
+        )
+        return tuple(" ".join(note.split()) for note in notes)
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _check(formulas: Formulas, count: int) -> None:
-    """Raise unless formulas are ones of so many sums, and numbers: before anything is spent."""
+def _check(formulas: Formulas, count: int, notes: Sequence[str]) -> None:
+    """Raise unless formulas are ones of so many sums, numbers, and can be printed: before anything is spent."""
+    check_plain_text("formulas", notes, QueryError)
     for name, value in formulas.values(np.ones(count)).items():
         if name in (_ESTIMATE, _VARIANCE):
             one_number(value, name)
+
+
+def _counted(release: Release, query: CustomSums, n: int) -> tuple[float | None, float]:
+    """Return the number of units in all cells and the noise in it, where the sums have it."""
+    texts = list(query.texts.values())
+    if COUNT not in texts:
+        return None, 0.0
+    counts = release.names[texts.index(COUNT) :: len(texts)]
+    noise = sum(release.variance(name) for name in counts) ** 0.5
+    return min(sum(map(release.value, counts)), float(n)), noise
 
 
 def _noise(release: Release, derivatives: Array) -> tuple[NoiseTerm, ...]:

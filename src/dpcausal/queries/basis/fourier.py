@@ -56,14 +56,14 @@ class Fourier:
         """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
-    def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
+    def names(self, schema: Schema) -> tuple[str, ...]:
         """Return the name of each function."""
         return (
             "constant",
             *(f"{kind} {place}" for kind in ("cosine", "sine") for place in range(1, self.n_features + 1)),
         )
 
-    def reach(self, schema: Schema) -> float:  # noqa: ARG002
+    def reach(self, schema: Schema) -> float:
         """Return the largest sum of the functions' sizes: the two of a feature are together at most the root of 2."""
         return (1 + math.sqrt(2) * self.n_features) / math.sqrt(1 + self.n_features)
 

@@ -47,7 +47,7 @@ class Cells:
         each = [cut.bin_names(schema) for cut in self.by]
         return tuple(", ".join(names) for names in itertools.product(*each))
 
-    def reach(self, schema: Schema) -> float:  # noqa: ARG002
+    def reach(self, schema: Schema) -> float:
         """Return the largest sum of the functions' sizes."""
         return 1.0
 
@@ -102,11 +102,11 @@ class Points:
         """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
-    def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
+    def names(self, schema: Schema) -> tuple[str, ...]:
         """Return the name of each function."""
         return profile_names(self.at)
 
-    def reach(self, schema: Schema) -> float:  # noqa: ARG002
+    def reach(self, schema: Schema) -> float:
         """Return the largest sum of the functions' sizes."""
         return 1.0
 

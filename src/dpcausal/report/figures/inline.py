@@ -42,6 +42,8 @@ def effect_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
 
 
 def _axis_title(report: ReportInputs) -> str:
+    if report.scale.described:
+        return report.say("estimate")
     control, treated = report.effect.arms
     words = {"treated": treated, "control": control}
     if report.scale.risks:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from dpcausal.errors import RefusedError
-from dpcausal.page.language import message
 from dpcausal.report.section import ReportInputs, Table
+from dpcausal.text import message
 
 _MEASURES = {
     "risk ratio": message("risk ratio"),

@@ -4,9 +4,10 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from dpcausal.columns import Binary
-from dpcausal.page.language import Language, message
+from dpcausal.page.language import Language
 from dpcausal.real import Real
 from dpcausal.report.section import ReportInputs, Section, Table
+from dpcausal.text import message
 from dpcausal.treatment import TableColumn, Treatment
 
 _UNSPECIFIED = message("not specified")
@@ -41,7 +42,8 @@ def question(report: ReportInputs) -> Section:
     for name in study.adjusts_for:
         reason = study.confounders.get(name) or say("no reason given")
         items.append((say("adjusted for {covariate}", covariate=name), reason))
-    items += [] if study.adjusts_for else [(say("adjusted for"), say("nothing"))]
+    nothing = say("as its formula does") if report.scale.described else say("nothing")
+    items += [] if study.adjusts_for else [(say("adjusted for"), nothing)]
     return Section("question", title, items=tuple(items))
 
 

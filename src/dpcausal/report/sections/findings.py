@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from dpcausal.diagnostics import BalanceTable
-from dpcausal.page.language import message
 from dpcausal.report.figures.effects import variance_shares
 from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.report.sections.arms import arm_tables
 from dpcausal.report.sections.privacy import loss_words
+from dpcausal.text import message
 
 _SOURCES = {
     "sampling": message("standard error, sampling"),
@@ -67,11 +67,10 @@ def _interval(report: ReportInputs) -> list[Item]:
     covered = say("{limits} (for sampling error and privacy noise)", limits=limits)
     if report.effect.between_sd:
         covered = say("{limits} (for sampling error, differences between sites and privacy noise)", limits=limits)
-    return [
-        (label, covered),
-        *_bias(report),
-        (say("p-value"), say("{p} (two-sided, for no effect)", p=p_words)),
-    ]
+    hypothesis = say("{p} (two-sided, for no effect)", p=p_words)
+    if report.scale.described:
+        hypothesis = say("{p} (two-sided, for 0)", p=p_words)
+    return [(label, covered), *_bias(report), (say("p-value"), hypothesis)]
 
 
 def _bias(report: ReportInputs) -> list[Item]:

@@ -12,7 +12,9 @@ def methods(report: ReportInputs) -> Section:
     say, effect, study = report.say, report.effect, report.study
     texts = [_estimate(report)]
     if study is not None and study.design == "observational":
-        texts.append(say("The analysis adjusted for {covariates}.", covariates=report.adjusted))
+        adjusted = say("The analysis adjusted for {covariates}.", covariates=report.adjusted)
+        own = say("The appendix has the formula, its sums and its assumptions.")
+        texts.append(own if report.scale.described else adjusted)
         if study.adjusts_for and effect.unadjusted:
             unsure = ", ".join(effect.unadjusted)
             texts.append(say("It may not have adjusted for {covariates}.", covariates=unsure))

@@ -3,11 +3,12 @@
 import platform
 from importlib.metadata import version
 
-from dpcausal.page.language import ENGLISH, Language, message
+from dpcausal.page.language import ENGLISH, Language
 from dpcausal.price import Amount, Price
 from dpcausal.release import Receipt
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Item, ReportInputs, Section, Table
+from dpcausal.text import message
 
 NOISE = message(
     "Discrete Laplace noise where delta is 0 and discrete Gaussian noise where it is positive, unless the proof of a "

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator
 
-from dpcausal.page.language import message
 from dpcausal.release import stored_on
 from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
 from dpcausal.report.verdict import BALANCE
 from dpcausal.study import Study
-from dpcausal.text import capitalised
+from dpcausal.text import capitalised, message
 
 _PROTECTED = {
     "record": message(

@@ -29,8 +29,8 @@ def answer(context: AnswerContext[MatchedContrast]) -> Answer:
     features = Features(query.covariates, schema)
     fitted = public_fit(engine, features)
 
-    def scores(ticks: Int64s) -> Int64s:
-        return np.rint(_SCORE_TICKS * score(fitted, ticks, features)).astype(np.int64)
+    def scores(batch: Batch) -> Int64s:
+        return np.rint(_SCORE_TICKS * score(fitted, features.ticks(batch), features)).astype(np.int64)
 
     rows = scored(query, engine, features, scores)
     return contrast(query, rows["score"], rows["treatment"], rows["outcome"], context.guarantee.epsilon)
@@ -40,12 +40,12 @@ def scored(
     query: MatchedContrast | NoisyMatchedContrast,
     engine: Engine,
     features: Features,
-    scores: Callable[[Int64s], Int64s],
+    scores: Callable[[Batch], Int64s],
 ) -> Batch:
     """Return scores, arms and outcomes of all rows; covariates are seen batch by batch only."""
 
     def kernel(batch: Batch) -> Batch:
-        return {"score": scores(features.ticks(batch)), "treatment": batch["treatment"], "outcome": batch["outcome"]}
+        return {"score": scores(batch), "treatment": batch["treatment"], "outcome": batch["outcome"]}
 
     return engine.collect(("treatment", "outcome", *features.columns), query.most_units, kernel)
 

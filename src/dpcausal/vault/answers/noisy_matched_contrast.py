@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
 from dpcausal.calibration import float_above
 from dpcausal.guarantee import exact
 from dpcausal.queries import GRID, NoisyMatchedContrast
-from dpcausal.queries.scores import EXPONENTS
+from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
+from dpcausal.sums.evaluation import evaluate
 from dpcausal.vault.answers.matched_contrast import contrast, scored
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.numerics.features import Features, lookup
+from dpcausal.vault.numerics.features import Features
 
 
 @answers(NoisyMatchedContrast, kernel=True)
@@ -18,11 +18,8 @@ def answer(context: AnswerContext[NoisyMatchedContrast]) -> Answer:
     query, sampler = context.query, context.sampler
     features = Features(query.covariates, context.schema)
     table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
-
-    def scores(ticks: Int64s) -> Int64s:
-        return table[lookup(features.predictor(query.coefficients, ticks))]
-
-    rows = scored(query, context.engine, features, scores)
+    score = looked_up(table, predictor(query.coefficients, query.covariates, context.schema))
+    rows = scored(query, context.engine, features, lambda batch: evaluate([score], batch)[0])
     scoring, arm, outcome = (exact(context.guarantee.epsilon) * part for part in query.parts())
     noisy_scores = np.array(sampler.laplace(rows["score"].tolist(), float_above(GRID / scoring)), dtype=np.int64)
     arms = np.array(sampler.randomised_response(rows["treatment"].tolist(), arm), dtype=np.int64)

@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 
 from dpcausal.queries import GRID, Cut, StratumContrasts
-from dpcausal.queries.cuts import bins
-from dpcausal.queries.profiles import ticks_of
-from dpcausal.real import Real
+from dpcausal.queries.coerced import OUTCOME, TREATMENT
+from dpcausal.queries.coerced import strata as factors
 from dpcausal.schema import Schema
+from dpcausal.sums.printing import sql
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Engine
 
 Arm = tuple[int, int, int]
 """Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in ticks."""
-
-SQUARE = "(CAST(outcome AS BIGINT) * outcome)"
-"""One row's squared outcome; coerced columns are too narrow to hold it."""
 
 
 @answers(StratumContrasts)
@@ -29,9 +26,8 @@ def answer(context: AnswerContext[StratumContrasts]) -> Answer:
 
 def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm, Arm]]:
     """Return the control and the treated arm of every stratum of the public list, rows or no rows."""
-    keys = [bin_expression(cut, schema) for cut in by]
-    cells = dict(zip(keys, bins(by, schema), strict=True)) | {"treatment": 2}
-    arms = engine.aggregate(cells, ["1", "outcome", SQUARE]).reshape(-1, 2, 3).tolist()
+    cells = {sql(factor): count for factor, count in (factors(by, schema) | {TREATMENT: 2}).items()}
+    arms = engine.aggregate(cells, ["1", sql(OUTCOME), sql(OUTCOME * OUTCOME)]).reshape(-1, 2, 3).tolist()
     return [(tuple(control), tuple(treated)) for control, treated in arms]
 
 
@@ -51,15 +47,3 @@ def _squares(arm: Arm) -> int:
     """Return the sum of squares around the arm's mean, in ticks of G."""
     k, total, squares = arm
     return (k * squares - total * total) // (k * GRID) if k else 0
-
-
-def bin_expression(cut: Cut, schema: Schema) -> str:
-    """Return the bin of a row as an SQL expression."""
-    names = [column.name for column in schema.covariates]
-    place = names.index(cut.name)
-    column = schema.covariates[place]
-    if not isinstance(column, Real):
-        return f"covariate_{place}"
-    numbered = reversed(list(enumerate(cut.edges, start=1)))
-    cases = " ".join(f"WHEN covariate_{place} >= {ticks_of(column, edge)} THEN {bin_}" for bin_, edge in numbered)
-    return f"(CASE {cases} ELSE 0 END)"

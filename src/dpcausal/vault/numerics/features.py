@@ -2,23 +2,17 @@
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
+from functools import cached_property
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID
-from dpcausal.queries.features import Estimand, covariates_named, feature_names, largest_weight
+from dpcausal.queries.coerced import features
+from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
-from dpcausal.queries.scores import LAST_PLACE, LOOKUP_TICKS, PREDICTOR_TICKS, weight_table
-from dpcausal.real import Real
 from dpcausal.schema import Schema
+from dpcausal.sums.evaluation import evaluate
+from dpcausal.sums.numbers import Constant, Number
 from dpcausal.vault.engines import Batch
-
-
-def lookup(predictor: Int64s) -> Int64s:
-    """Return the places of predictors in `EXPONENTS`."""
-    places: Int64s = np.clip(predictor // (PREDICTOR_TICKS // LOOKUP_TICKS), -LAST_PLACE, LAST_PLACE)
-    return places + LAST_PLACE
 
 
 class Features:
@@ -29,7 +23,7 @@ class Features:
     """
 
     def __init__(self, covariates: Sequence[str], schema: Schema) -> None:
-        self.covariates = covariates_named(covariates, schema)
+        self._schema, self.covariates = schema, covariates_named(covariates, schema)
         names = [column.name for column in schema.covariates]
         self.columns = tuple(f"covariate_{names.index(column.name)}" for column in self.covariates)
         self.names = feature_names(covariates, schema)
@@ -37,18 +31,13 @@ class Features:
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
         self.scale = GRID * self.root  # the same in ticks
 
+    @cached_property
+    def _lines(self) -> list[Number]:
+        return [Constant(GRID), *features([column.name for column in self.covariates], self._schema)]
+
     def ticks(self, batch: Batch) -> Int64s:
         """Return the features of some rows, one line a feature."""
-        lines = [np.full(len(batch["treatment"]), GRID, dtype=np.int64)]
-        for column, name in zip(self.covariates, self.columns, strict=True):
-            codes = batch[name]
-            if isinstance(column, Real):
-                lines.append(codes)
-            elif len(column.values) == 2:
-                lines.append(codes * (2 * GRID) - GRID)
-            else:
-                lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
-        return np.array(lines, dtype=np.int64)
+        return evaluate(self._lines, batch)
 
     def codes(self, batch: Batch) -> dict[str, Int64s]:
         """Return the covariates of some rows by their names."""
@@ -57,20 +46,3 @@ class Features:
     def design(self, batch: Batch) -> list[Int64s]:
         """Return the features of a linear regression: no constant, and listed values as -1 or 1, without the first."""
         return design_lines(self.codes(batch), self.covariates)
-
-    def predictor(self, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
-        """Return the linear predictor of rows, in exact integers: it does not depend on other rows in the batch."""
-        fixed = [round(each / self.root * 2**16) for each in coefficients]
-        total = np.zeros(ticks.shape[1], dtype=np.int64)
-        for coefficient, line in zip(fixed, ticks, strict=True):
-            total += coefficient * line
-        return total
-
-
-def unit_weights(
-    features: Features, coefficients: Sequence[float], estimand: Estimand, clip: float, batch: Batch
-) -> Int64s:
-    """Return the weight of each row by a public score, as a share of the largest weight in ticks."""
-    predictor, largest = features.predictor(coefficients, features.ticks(batch)), largest_weight(estimand, clip)
-    control, treated = (weight_table(estimand, clip, largest, treated=arm) for arm in (False, True))
-    return np.where(batch["treatment"] == 1, treated[lookup(-predictor)], control[lookup(predictor)])
