@@ -108,8 +108,8 @@ def chosen(estimator: Estimator, plan: dpc.Rehearsal, epsilon: float, delta: flo
             parts.append(max(after - before, 0.0) / float(_STEP**2 - 1) / float(sums.weights[name]) ** 2)
         moved = drawn_moves(sums, domain, key[2])
         if any(parts) and moved.any():
-            best, still = best_weights(moved, parts, key[2]), ~moved.any(axis=0)
-            best[still] = [float(sums.weights[name]) for name, each in zip(names, still, strict=True) if each]
+            own = [float(sums.weights[name]) for name in names]
+            best = np.where(moved.any(axis=0), best_weights(moved, parts, key[2]), own)
             weights[key] = {name: Fraction(f"{float(each):.2g}") for name, each in zip(names, best, strict=True)}
     return Weighing(weights)
 
@@ -168,9 +168,10 @@ def compared(data: DataSet, epsilon: float, runs: int) -> Iterator[dict[str, obj
     sd = float(np.sqrt(np.mean([y[arm].var(), y[~arm].var()])))
     for delta in (0.0, 1e-6):
         budget = dpc.Budget(epsilon=1_000, delta=0.4, rule="zcdp" if delta else "additive")
-        expected = {"outcome_mean": float(y.mean()), "outcome_sd": sd, "treated_share": float(arm.mean())}
-        plan = dpc.Rehearsal(schema, len(y), rule=budget.rule, **expected)
+        mean, share = float(y.mean()), float(arm.mean())
+        plan = dpc.Rehearsal(schema, len(y), treated_share=share, outcome_mean=mean, outcome_sd=sd, rule=budget.rule)
         for name, estimator in {**formulas(data), **shipped(data)}.items():
+            tried: dict[str, tuple[dpc.Estimator, Weighing]]
             if isinstance(estimator, dpc.FormulaEstimator):
                 ones = dict.fromkeys(estimator.query(schema).texts, 1.0)
                 tried = {"fixed": (replace(estimator, weights=ones), Weighing()), "chosen": (estimator, Weighing())}

@@ -19,10 +19,10 @@ from dpcausal.queries import (
     CovariateSums,
     CovariateTotals,
     MetricMoments,
-    Query,
     ReceivedMoments,
     RegressionMoments,
 )
+from dpcausal.queries.summing import SummingQuery
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
@@ -38,7 +38,7 @@ def _schema(protects: Protects, covariates: Sequence[Column] = _COVARIATES) -> S
     )
 
 
-def _described(query: Query, schema: Schema, norm: Norm) -> Sums:
+def _described(query: SummingQuery, schema: Schema, norm: Norm) -> Sums:
     """Return what a query adds up, with the weights that it has."""
     (sums,) = query.sums(schema, schema.protects, norm)
     coordinates = query.sensitivity(schema, schema.protects, norm).coordinates
@@ -50,7 +50,7 @@ def _described(query: Query, schema: Schema, norm: Norm) -> Sums:
     return replace(sums, weights=weights)
 
 
-def _claim(query: Query, schema: Schema, norm: Norm) -> Claim:
+def _claim(query: SummingQuery, schema: Schema, norm: Norm) -> Claim:
     """Return the claim of a query."""
     bound = query.sensitivity(schema, schema.protects, norm).bound
     return Claim(_described(query, schema, norm), domain_of(schema, schema.protects), norm, bound)
@@ -64,7 +64,7 @@ _LEVELS: Mapping[str, Protects] = {"record": "record", "within_arm": "record_wit
 
 def _wholly() -> dict[str, Claim]:
     """Return the claims of queries that are certified wholly."""
-    made: tuple[Query, ...] = CovariateSums(["age"]), CovariateTotals(["age", "smoker", "ward"])
+    made: tuple[SummingQuery, ...] = CovariateSums(["age"]), CovariateTotals(["age", "smoker", "ward"])
     return {
         f"{name}_{level}_{norm}": _claim(query, _schema(protects), norm)
         for name, query in zip(WHOLLY, made, strict=True)

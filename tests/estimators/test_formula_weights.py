@@ -1,7 +1,7 @@
 """Weights of a formula's sums are chosen from public numbers alone, and make its noise small."""
 
 from dataclasses import replace
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,7 @@ from tests.estimators.test_formula_estimator import BY_SUMS, SCHEMA, SLOPE, STRA
 from tests.support.slow import sampled
 
 TRIAL = dpc.Schema(dpc.Treatment("treat"), dpc.Real("score", 0, 100))
-DIFFERENCE = estimator_for("formula_estimator", TRIAL)
-assert isinstance(DIFFERENCE, dpc.FormulaEstimator)
+DIFFERENCE = cast("dpc.FormulaEstimator", estimator_for("formula_estimator", TRIAL))
 
 
 def equally(estimator: dpc.FormulaEstimator, schema: dpc.Schema) -> dpc.FormulaEstimator:
@@ -78,6 +77,7 @@ def test_no_table_has_a_part_in_weights() -> None:
     assert len(asked) == 4
     assert len(set(asked)) == 1
     assert dict(asked[0].weights).keys() == SLOPE.query(SCHEMA).texts.keys()  # type: ignore[attr-defined]
+    vault = dpc.Vault(pa.table(cells(300)), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=9))
     with pytest.raises(QueryError, match="which has no table"):
         SLOPE.weighted(vault, dpc.Guarantee(epsilon=1.0))  # type: ignore[arg-type]
 

@@ -257,7 +257,7 @@ def test_command_runs_an_experiment_from_its_file(tmp_path: Path) -> None:
 def test_a_covariate_that_costs_more_noise_than_it_saves_is_named() -> None:
     """A narrow value on wide bounds: its own noise is part of the interval, and leaving it out would be better."""
     outcome, before = dpc.Real("score", 0, 15, missing=1), dpc.Real("score before", 0, 15, missing=1)
-    widths = {}
+    widths, promised = {}, 0
     for covariate in (before, None):
         metric = dpc.Metric(outcome, covariate=covariate)
         trial = dpc.Experiment(name="x", treatment=dpc.Treatment("t"), metrics=[metric], epsilon=1.0)

@@ -17,6 +17,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal import queries
 from dpcausal import schema as schemas
+from dpcausal.calibration import Asked
 from dpcausal.errors import (
     BudgetExceededError,
     DpcausalError,
@@ -141,8 +142,8 @@ def session(guarantee: dpc.Guarantee = ONE, **changes: Any) -> Attempt:
     def prepare(_: Path) -> Move:
         vault = opened(new_ledger())
         usual: dict[str, Any] = {"session": "a" * 64, "members": "b" * 64, "honest": 2, "mask": [7] * 6}
-        vault.contribute([(ArmMoments(), ONE)], **usual)
-        return lambda: vault.contribute([(ArmMoments(), guarantee)], **usual | changes)
+        vault.contribute([Asked(ArmMoments(), ONE)], **usual)
+        return lambda: vault.contribute([Asked(ArmMoments(), guarantee)], **usual | changes)
 
     return Attempt(prepare, QueryError, "the question that this session")
 

@@ -237,7 +237,8 @@ def test_half_the_distance_of_arm_and_propensity_is_caught(norm: Norm) -> None:
 
 def predicted(query: EffectMoments, units: Ticks, schema: dpc.Schema = SCHEMA) -> Ticks:
     """The distances of arms from propensities."""
-    return Residuals(query, schema).residual(Few(units).batch)[0]
+    found: Ticks = Residuals(query, schema).residual(Few(units).batch)[0]
+    return found
 
 
 def test_distance_of_arm_and_propensity_is_bounded() -> None:

@@ -12,7 +12,7 @@ import dpcausal as dpc
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
-from dpcausal.queries import QUERIES, Norm, Query, seen_by
+from dpcausal.queries import QUERIES, ArmMoments, Norm, seen_by
 from dpcausal.queries.summing import SummingQuery
 from dpcausal.schema import Protects, Schema
 from dpcausal.sums.cases import Domain, domain_of
@@ -53,9 +53,10 @@ LOOSE = {
 """What share of its bound a query's sums are moved by, where that is less than usual."""
 
 
-def examples(name: str, schema: Schema) -> Iterator[tuple[Query, Schema]]:
+def examples(name: str, schema: Schema) -> Iterator[tuple[SummingQuery, Schema]]:
     """Yield the examples of a query with the schema as each sees it."""
     for query in QUERIES[name].examples(schema):
+        assert isinstance(query, SummingQuery)
         try:
             yield query, seen_by(query, schema)
         except QueryError:  # none of this schema
@@ -107,8 +108,8 @@ def test_no_neighbour_moves_sums_beyond_the_bound_whatever_weights_are_chosen(na
 
 def test_the_bound_of_other_weights_would_not_hold() -> None:
     """A mutant that forgets to compute the bound again, for the weights that were chosen, is seen."""
-    query, domain = QUERIES["arm_moments"].examples(SCHEMAS["may leave"])[0], domain_of(SCHEMAS["may leave"], "record")
-    (description,) = query.sums(SCHEMAS["may leave"], "record", "l1")
+    domain = domain_of(SCHEMAS["may leave"], "record")
+    (description,) = ArmMoments().sums(SCHEMAS["may leave"], "record", "l1")
     weighed = weighed_anew(description, domain, "l1", target=0)
     smaller = replace(weighed, weights={name: weight / 4 for name, weight in weighed.weights.items()})
     for each, holds in ((weighed, True), (smaller, False)):

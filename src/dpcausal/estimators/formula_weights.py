@@ -96,12 +96,15 @@ def _noise(formulas: Formulas, rehearsal: Rehearsal, guarantee: Guarantee) -> tu
         parts = np.zeros((2, count))
         for part, name in zip(parts, ("estimate", "variance"), strict=True):
             if name in formulas.texts:
-                along = slopes(lambda at, name=name: formulas.values(at)[name], sums)
-                part[:] = ((along * sds) ** 2).reshape(-1, count).sum(axis=0)
+                part[:] = ((_slopes(formulas, name, sums) * sds) ** 2).reshape(-1, count).sum(axis=0)
         whole = parts[0].sum() + np.sqrt(parts[1].sum())
         found += [parts / np.array([[whole], [whole**2]])] if np.isfinite(parts).all() and whole > 0 else []
     estimate, variance = np.mean(found, axis=0) if found else np.zeros((2, count))
     return estimate, variance
+
+
+def _slopes(formulas: Formulas, name: str, sums: Array) -> Array:
+    return slopes(lambda at: formulas.values(at)[name], sums)
 
 
 def _points(rehearsal: Rehearsal) -> Iterator[Rehearsal]:
