@@ -114,6 +114,7 @@ def answer_within(patch: pytest.MonkeyPatch, query: type[SummingQuery], broken: 
     def answer(context: AnswerContext[SummingQuery]) -> Answer:
         with pytest.MonkeyPatch.context() as inner:
             broken(inner)
+            inner.setattr(adding, "described", lambda query, *asked: query.sums(*asked))  # anew, not as its bound was
             return adding.answer(context)
 
     answer_by(patch, query, answer)
