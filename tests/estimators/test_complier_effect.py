@@ -54,7 +54,7 @@ def test_noise_is_as_large_as_it_says() -> None:
     vault, _ = source()
     effects = [dpc.ComplierEffect("took").estimate(vault, epsilon=1.0) for _ in range(300)]
     spread = np.std([effect.estimate for effect in effects])
-    assert spread == pytest.approx(np.mean([effect.privacy_sd for effect in effects]), rel=0.3)
+    assert spread == pytest.approx(np.mean([effect.privacy_sd for effect in effects]), rel=0.2)
 
 
 def test_interval_is_fieller_s_and_inverts_the_test() -> None:
@@ -149,13 +149,13 @@ def test_with_interaction_it_is_the_ratio_of_standardised_differences() -> None:
 
 def test_noise_with_covariates_is_as_large_as_it_says_and_shared() -> None:
     vault, _ = adjusted_source()
-    effects = [dpc.ComplierEffect("took", covariates=NAMES).estimate(vault, epsilon=1.0) for _ in range(60)]
+    effects = [dpc.ComplierEffect("took", covariates=NAMES).estimate(vault, epsilon=1.0) for _ in range(150)]
     spread = np.std([effect.estimate for effect in effects])
     assert spread == pytest.approx(np.mean([effect.privacy_sd for effect in effects]), rel=0.2)
     assert all(effect.contrasts is not None for effect in effects)
     seen = np.cov([effect.contrasts.values for effect in effects if effect.contrasts], rowvar=False)
     joint = np.mean([e.contrasts.covariance - np.array(e.contrasts.sampling) for e in effects if e.contrasts], axis=0)
-    assert seen[1, 1] == pytest.approx(joint[1, 1], rel=0.6)
+    assert seen[1, 1] == pytest.approx(joint[1, 1], rel=0.4)
     assert abs(seen[0, 1] - joint[0, 1]) < 0.3 * (joint[0, 0] * joint[1, 1]) ** 0.5
 
 
