@@ -23,7 +23,7 @@ _STYLE = """
 body { max-width: 70rem; }
 ul.counts { display: flex; flex-wrap: wrap; gap: 0.4rem 1.6rem; list-style: none; padding: 0; margin: 1rem 0; }
 ul.counts b { font-size: 1.5rem; margin-right: 0.3rem; }
-th, td { text-align: right; padding: 0.35rem 0.5rem; border-bottom: 1px solid var(--rule); vertical-align: middle;
+th, td { text-align: right; padding: 0.35rem 0.4rem; border-bottom: 1px solid var(--rule); vertical-align: middle;
   white-space: nowrap; }
 th, td:first-child { white-space: normal; }
 td:first-child { min-width: 7rem; }
@@ -38,7 +38,7 @@ th[aria-sort=descending] button::after { content: " \\25BC"; }
 .better { color: var(--good); font-weight: 600; }
 .worse { color: var(--bad); font-weight: 600; }
 td .arm { display: block; color: var(--quiet); font-size: 0.85rem; }
-td svg { width: 9rem; height: 1.2rem; }
+td svg { width: 8rem; height: 1.2rem; }
 svg line { stroke: var(--none); stroke-width: 2; vector-effect: non-scaling-stroke; }
 svg .zero { stroke: var(--rule); }
 svg .better { stroke: var(--good); } svg .worse { stroke: var(--bad); }
