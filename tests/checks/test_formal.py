@@ -20,6 +20,7 @@ from dpcausal.schema import Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.sensitivity import sensitivity_bound
+from tests.support.descriptions import forget_descriptions
 
 # Building takes more than a minute of one core; all tests that need it share one build.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("formal")]
@@ -200,9 +201,9 @@ ERRORS = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
     """Compute every sensitivity anew."""
-    summing.forget()
+    forget_descriptions()
     yield
-    summing.forget()
+    forget_descriptions()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -46,6 +46,7 @@ from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.table import open_table
+from tests.support.descriptions import forget_descriptions
 
 ONLY_DECLARED_ARMS = {"matched_contrast", "stratum_matches"}
 ASKED = [
@@ -174,9 +175,9 @@ def test_bounds_that_forget_the_unit_that_loses_its_outcome_are_caught(
 ) -> None:
     monkeypatch.setattr(Schema, "bounded_as", lambda _, protects: protects)
     monkeypatch.setattr(summing, "domain_of", lambda *asked: replace(domain_of(*asked), leaves=False))
-    summing.forget()
+    forget_descriptions()
     assert losing(query) > 1
-    summing.forget()
+    forget_descriptions()
 
 
 REQUIRING = [

@@ -24,6 +24,7 @@ from dpcausal.schema import Protects
 from dpcausal.sums import limits
 from dpcausal.sums.cases import domain_of
 from dpcausal.vault.table import open_table
+from tests.support.descriptions import forget_descriptions
 from tests.support.slow import marked
 
 SCHEMA = dpc.Schema(
@@ -122,14 +123,14 @@ def test_no_unit_moves_random_sums_beyond_their_bound(seeds: range) -> None:
 
 def test_a_bound_that_takes_private_columns_as_fixed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     real = domain_of
-    summing.forget()
+    forget_descriptions()
     monkeypatch.setattr(
         summing,
         "domain_of",
         lambda schema, protects: replace(real(schema, protects), changes=frozenset({"outcome"}), leaves=False),
     )
     assert any(most > bound for _, most, bound in bounded(range(QUICK)))
-    summing.forget()
+    forget_descriptions()
 
 
 def test_sums_are_in_the_units_of_the_schema() -> None:

@@ -73,12 +73,6 @@ def described(query: SummingQuery, schema: Schema, protects: Protects, norm: Nor
     return query.sums(schema, protects, norm)
 
 
-def forget() -> None:
-    """Forget descriptions and bounds: for tests that change how they are made."""
-    described.cache_clear()
-    _sensitivity.cache_clear()
-
-
 @lru_cache(1_000)
 def _sensitivity(query: SummingQuery, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
     found, ticks = described(query, schema, protects, norm), query.ticks(schema)

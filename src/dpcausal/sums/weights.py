@@ -28,7 +28,7 @@ def drawn_moves(description: Sums, domain: Domain, norm: Norm) -> Array:
     There is a column for each weight, and so for the sums of all cells together. Units are drawn from a public seed;
     most of their values are at an end of their range, where units move sums furthest.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)  # which units to look at; noise is never drawn here
     before = {name: _drawn(rng, name, description, domain) for name in ("treatment", "arm", *description.columns)}
     after = {name: _changed(rng, name, line, description, domain) for name, line in before.items()}
     (old, old_cell), (new, new_cell) = (_added(description, units) for units in (before, after))

@@ -17,7 +17,7 @@ from dpcausal.audit.payment import check_debit
 from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
 from dpcausal.audit.targets import TARGETS, Target
-from dpcausal.queries import Query, summing
+from dpcausal.queries import Query
 from dpcausal.queries.scores import weight_table
 from dpcausal.queries.summing import SummingQuery
 from dpcausal.sums.description import Sums
@@ -25,6 +25,7 @@ from dpcausal.vault import adding
 from dpcausal.vault.adding import add_up
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import Answer, AnswerContext
+from tests.support.descriptions import forget_descriptions
 
 Break = Callable[[pytest.MonkeyPatch], None]
 Check = Callable[[], Finding]
@@ -79,7 +80,7 @@ def found(each: Mutant, *, breaking: bool) -> Finding:
 def _forget() -> None:
     worst_of_all.cache_clear()
     weight_table.cache_clear()
-    summing.forget()
+    forget_descriptions()
 
 
 def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
