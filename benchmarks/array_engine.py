@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.columns import Indicator
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
+from dpcausal.schema.columns import Indicator
 from dpcausal.testing.expressions import evaluator
 from dpcausal.vault.engines import Batch, ExactInts, exact_ints
 

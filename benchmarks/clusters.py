@@ -18,7 +18,7 @@ import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 from tests.support.noise import seeded
 
 SD, EFFECT, MEAN = 15.0, 4.0, 45.0

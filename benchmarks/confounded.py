@@ -27,8 +27,8 @@ import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.simulation import add_arguments, show, simulated
 from benchmarks.survival import HORIZON, RATE, SHAPE
-from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
+from dpcausal.utils.arrays import Array
 from tests.support.noise import seeded
 
 QUANTILES = (0.1, 0.5, 0.9)

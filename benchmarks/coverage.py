@@ -20,8 +20,8 @@ from benchmarks.datasets import connection
 from benchmarks.leaderboard.tables import generated
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
-from dpcausal.effect import Estimator
-from dpcausal.schema import Protects
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.schema import Protects
 from tests.support.engines import CachedEngine
 
 Columns = dict[str, NDArray[Any]]

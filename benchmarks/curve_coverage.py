@@ -17,7 +17,7 @@ import dpcausal as dpc
 from benchmarks.datasets import connection
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
-from dpcausal.curve import CurveEstimator
+from dpcausal.results.curve import CurveEstimator
 from tests.support.engines import CachedEngine
 
 Array = NDArray[np.float64]

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.data.files import data_file
-from dpcausal.columns import Column
-from dpcausal.schema import Protects
+from dpcausal.schema.columns import Column
+from dpcausal.schema.schema import Protects
 
 BUDGET = dpc.Budget(epsilon=1000, delta=0.1)
 """Enough for anything that is asked of one vault here."""

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from benchmarks.simulation import show
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import calibrate
-from dpcausal.effect import Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Rule
 from dpcausal.queries import (
@@ -34,10 +32,12 @@ from dpcausal.queries import (
     SubgroupMoments,
     cutoff_moments,
 )
+from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.change_moments import FINE
 from dpcausal.queries.profiles import grid
 from dpcausal.release import Noisy, Receipt, Release
-from dpcausal.schema import Protects
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.schema import Protects
 from dpcausal.vault.engines import ExactInts, exact_ints
 
 Ints = NDArray[np.int64]

@@ -17,8 +17,8 @@ import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
-from dpcausal.effect_measures import Measure
 from dpcausal.errors import RefusedError
+from dpcausal.results.effect_measures import Measure
 
 EPSILON = 1.0
 RISKS, SIZES, SHARES, RATIOS = (0.05, 0.2, 0.5), (2_000, 5_000, 20_000), (0.15, 0.5), (0.7, 1.0)

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.several_arms import Simulated, Units
-from dpcausal.columns import Binary
 from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.queries import GRID, MetricMoments
 from dpcausal.queries.metric_moments import half_range, middle_of
-from dpcausal.schema import Protects
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Protects
 
 RESULTS = Path(__file__).parent / "results" / "experiments.json"
 POPULATION, SHARES = 1_000_000, (0.6, 0.4)

@@ -16,10 +16,10 @@ from numpy.random import Generator
 
 import dpcausal as dpc
 from benchmarks.progress import progress
-from dpcausal.calibration import Noise, calibrate, epsilon_of_gaussian
 from dpcausal.guarantee import Rule
 from dpcausal.inference.sequential import Spending
 from dpcausal.queries import GRID, ArmMoments, LookMoments, Query
+from dpcausal.queries.calibration import Noise, calibrate, epsilon_of_gaussian
 from dpcausal.queries.look_moments import FINE, norm_of, running_weights, weights
 from dpcausal.release import Noisy, Receipt, Release
 

@@ -27,9 +27,9 @@ import pyarrow as pa
 
 import dpcausal as dpc
 from benchmarks.progress import progress
-from dpcausal.effect import Estimator
 from dpcausal.errors import BudgetExceededError
 from dpcausal.ledger.chain import Entry
+from dpcausal.results.effect import Estimator
 from tests.support.postgres import VARIABLE, fresh_database
 
 # Processes are forked from a clean server: a process that has run queries holds threads, which do not survive a fork.

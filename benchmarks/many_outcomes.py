@@ -18,7 +18,7 @@ import dpcausal as dpc
 from benchmarks.designs import SeededSource
 from dpcausal.inference.many_outcomes import Method
 from dpcausal.inference.sequential import Spending
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 
 OUTCOMES, LOOKS, CONTROLS, UNITS = 10, 5, 30, 2_000
 _UNREMARKABLE = 1.5

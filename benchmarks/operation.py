@@ -23,8 +23,8 @@ from typing import Any
 import psutil
 
 import dpcausal as dpc
-from dpcausal.federation.workspace import Workspace
-from dpcausal.plugins.nvflare.provision import fingerprint_of
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.transports.nvflare.provision import fingerprint_of
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.site_folders import approve_study, make_site_folder
 
@@ -38,7 +38,8 @@ VALID_DAYS = 5
 _NOW, _OLDER = (
     "from dpcausal.cli import app; app()",
     (
-        "from dpcausal.federation.coordinator import Coordinator; from dpcausal.federation.protocol import Request; "
+        "from dpcausal.federation.coordinator.coordinator import Coordinator; "
+        "from dpcausal.federation.protocol.messages import Request; "
         "Coordinator.request = property(lambda asks: Request(study=asks._text, ask='releases', version=2)); "
     ),
 )

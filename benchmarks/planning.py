@@ -23,7 +23,7 @@ import dpcausal as dpc
 from benchmarks.coverage import ESTIMATORS, STRATA, STUDIES, Cell, Columns, Run, schema_of, simulate
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.planning.precision import half_width
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 
 CHOSEN: dict[str, tuple[str, Protects]] = {
     "difference_in_means": ("even", "record"),

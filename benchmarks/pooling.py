@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.simulation import add_arguments, simulated
-from dpcausal.effect import Effect
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.pooling import Rule, minimum_variance, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import inverse_variance, weights_of
 from dpcausal.release import Receipt
+from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.interval import NoiseTerm
 from tests.support.subsets import brute_force, subsets
 
 Array = NDArray[np.float64]

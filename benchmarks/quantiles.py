@@ -21,7 +21,7 @@ import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 from tests.support.noise import seeded
 
 QUANTILES = (0.1, 0.5, 0.9)

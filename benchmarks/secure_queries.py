@@ -17,10 +17,10 @@ import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.coverage import STRATA, Columns
 from benchmarks.secure_sums import HARDLY_ANY_NOISE, NUMBER, OUTCOME, STRATUM, SecureSites, ShareSums, X, honest_of
-from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.experiment import Experiment, Metric
 from dpcausal.source import Source
+from dpcausal.utils.arrays import Array
 
 EPSILON, DELTA, UNITS, SITES = 1.0, 1e-6, 24_000, 12
 SHARES = ShareSums(SITES)

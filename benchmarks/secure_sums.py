@@ -17,15 +17,15 @@ from numpy.random import Generator
 import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.coverage import STRATA, Columns, Study, confounded, even, risky, skewed, varied, yes_or_no
-from dpcausal.arrays import Int64s
 from dpcausal.audit.tables import Unmetered, exact_answer
-from dpcausal.calibration import Asked, NoiseShare, calibrate, share_of
-from dpcausal.effect import Effect, Estimator
-from dpcausal.federation.aggregate import summed_release
+from dpcausal.federation.coordinator.aggregate import summed_release
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import ArmTotals, Query
+from dpcausal.queries.calibration import Asked, NoiseShare, calibrate, share_of
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import Protects
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.schema import Protects
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.door import Sampler
 
 EPSILON = 1.0

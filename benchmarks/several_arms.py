@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from benchmarks.data.files import add_data_option, data_file
 from benchmarks.progress import progress
-from dpcausal import joint_estimate
-from dpcausal.calibration import calibrate
-from dpcausal.effect import Estimator
 from dpcausal.guarantee import Rule
-from dpcausal.interval import Family, simulated
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import GRID, ArmRegressionMoments, CellMoments, MissingOutcomes, Query
+from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.regression_moments import FINE
 from dpcausal.release import Noisy, Receipt, Release
-from dpcausal.schema import Protects
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.schema import Protects
+from dpcausal.uncertainty import joint_estimate
+from dpcausal.uncertainty.interval import Family, simulated
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 EPSILON = 1.0
 SHARES = {3: (0.5, 0.3, 0.2), 4: (0.4, 0.3, 0.2, 0.1), 5: (0.3, 0.25, 0.2, 0.15, 0.1)}

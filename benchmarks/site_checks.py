@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpcausal.federation.plausibility import suspicions, why_impossible
+from dpcausal.federation.coordinator.plausibility import suspicions, why_impossible
 from dpcausal.pooling.robust import RobustFit
 from tests.support.site_answers import SCHEMA, honest, liar
 

@@ -20,9 +20,9 @@ import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine
 from benchmarks.simulation import add_arguments, show, simulated
 from benchmarks.survival_peers import area, corrected_peers, peers, trees
-from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
+from dpcausal.utils.arrays import Array
 from tests.support.noise import seeded
 
 HORIZON, SHAPE, RATE = 5.0, 1.3, 0.17

@@ -19,7 +19,7 @@ import math
 import numpy as np
 from scipy import fft, optimize
 
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 
 COEFFICIENTS = (2, 3, 4, 6, 10)
 """The numbers of coefficients that DP-Surv is tried with."""

@@ -14,7 +14,7 @@ from numpy.random import Generator
 import dpcausal as dpc
 from benchmarks.designs import Columns, SeededSource
 from benchmarks.simulation import averages, show
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 
 SIZES = (5_000, 20_000)
 ASSIGNED: dict[str, Protects] = {"randomised": "record_within_arm", "confounded": "record"}

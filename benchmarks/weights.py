@@ -19,14 +19,14 @@ import numpy as np
 import dpcausal as dpc
 from benchmarks.datasets import DataSet, acic, lalonde, nhefs
 from benchmarks.simulation import show
-from dpcausal.effect import Effect, Estimator
 from dpcausal.estimators import narrower
 from dpcausal.planning.precision import half_width
 from dpcausal.queries import Sensitivity, summing
 from dpcausal.queries.custom_sums import quoted
 from dpcausal.queries.query import Coordinate, Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.sensitivity import sensitivity_bound

@@ -23,17 +23,17 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from checks.browser import launch, photograph
 from dpcausal import DifferenceInMeans, Study
-from dpcausal.console.accounts import Accounts
-from dpcausal.console.settings import KEY
 from dpcausal.errors import RefusedError
-from dpcausal.federation.coordinator import Coordinator
-from dpcausal.federation.protocol import Request
-from dpcausal.federation.signatures import Key
-from dpcausal.federation.transport import LocalTransport
-from dpcausal.federation.workspace import Workspace
-from dpcausal.site.people import Person, add_person, set_console_key
-from dpcausal.site.site import Site
-from dpcausal.site.worker import run_in_subprocess
+from dpcausal.federation.console.accounts import Accounts
+from dpcausal.federation.console.settings import KEY
+from dpcausal.federation.coordinator.coordinator import Coordinator
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.protocol.messages import Request
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.protocol.transport import LocalTransport
+from dpcausal.federation.site.people import Person, add_person, set_console_key
+from dpcausal.federation.site.site import Site
+from dpcausal.federation.site.worker import run_in_subprocess
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.site_folders import make_site_folder, record_state
 

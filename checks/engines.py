@@ -15,7 +15,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.testing.schemas import random_case
 from dpcausal.testing.sums import OpenEngine, compare
 from dpcausal.vault.engines import Engine

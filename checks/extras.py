@@ -91,8 +91,8 @@ def console() -> str:
     import gunicorn.app.base  # noqa: PLC0415, F401
     from authlib.integrations.flask_client import OAuth  # noqa: PLC0415
 
-    from dpcausal.console.application import site_console  # noqa: PLC0415
-    from dpcausal.console.settings import Settings  # noqa: PLC0415
+    from dpcausal.federation.console.application import site_console  # noqa: PLC0415
+    from dpcausal.federation.console.settings import Settings  # noqa: PLC0415
 
     dpcausal("site", "init", "north", "north")
     _fill_in(Path("north"), "0" * 64)
@@ -110,7 +110,7 @@ def dowhy() -> str:
     """Let DoWhy identify the effect and dpcausal estimate it."""
     from dowhy import CausalModel  # noqa: PLC0415
 
-    from dpcausal.dowhy import PrivateEstimator, empty_frame  # noqa: PLC0415
+    from dpcausal.integrations.dowhy import PrivateEstimator, empty_frame  # noqa: PLC0415
 
     model = CausalModel(
         empty_frame(SCHEMA),
@@ -129,8 +129,8 @@ def federation() -> str:
     """Ask a site by files, and make a network, a mailbox's application and metrics."""
     import prometheus_client  # noqa: PLC0415, F401
 
-    from dpcausal.plugins.mailbox import client, server  # noqa: PLC0415, F401
-    from dpcausal.plugins.nvflare import transport  # noqa: PLC0415, F401
+    from dpcausal.federation.transports.mailbox import client, server  # noqa: PLC0415, F401
+    from dpcausal.federation.transports.nvflare import transport  # noqa: PLC0415, F401
 
     dpcausal("federation", "init", "workspace", "anna", "--host", "localhost")
     dpcausal("site", "init", "north", "north")

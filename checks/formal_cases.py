@@ -8,7 +8,6 @@ the weights and bounds that are compared, and the constructors of queries and sc
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.columns import Binary, Category, Column
 from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
@@ -35,9 +34,10 @@ from dpcausal.queries import (
     WeightedArms,
     WeightedCounts,
 )
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import Treatment
+from dpcausal.schema.columns import Binary, Category, Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import Treatment
 
 PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
 NORMS: tuple[Norm, ...] = ("l1", "l2")

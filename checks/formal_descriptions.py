@@ -12,7 +12,6 @@ from fractions import Fraction
 from checks.formal_cases import NORMS
 from checks.formal_certificates import Norm
 from checks.formal_claims import Claim
-from dpcausal.columns import Binary, Category, Column
 from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
@@ -23,11 +22,12 @@ from dpcausal.queries import (
     RegressionMoments,
 )
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary, Category, Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import Treatment
 from dpcausal.sums.cases import domain_of
 from dpcausal.sums.description import Sums
-from dpcausal.treatment import Treatment
 
 _COVARIATES = (Real("age", 18, 90), Binary("smoker"), Category("ward", ["a", "b", "c"]))
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
 from checks import fork_server
-from dpcausal.calibration import Noise, NoiseShare
+from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
 from tests.support.noise import SeededNoise, seeded
@@ -28,11 +28,11 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 LONGEST_FIRST = (
     *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),
-    *("plugins", "test_documents.py", "test_tutorials.py", "testing", "benchmarks"),
+    *("federation/transports", "test_documents.py", "test_tutorials.py", "testing", "benchmarks"),
 )
 """Groups of tests, then folders and files. What takes longest starts first, so that no worker ends with it alone."""
 
-REAL_NOISE = {"audit", "ledger", "plugins", "privacy", "vault"}
+REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
 
 

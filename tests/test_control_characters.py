@@ -11,10 +11,10 @@ import dpcausal as dpc
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.errors import SchemaError, StudyError
-from dpcausal.plain_text import is_plain_text
-from dpcausal.site.audit_log import AuditLog
-from dpcausal.site_share import SiteShare
+from dpcausal.federation.site.audit_log import AuditLog
+from dpcausal.results.site_share import SiteShare
 from dpcausal.testing import standard_schema
+from dpcausal.utils.plain_text import is_plain_text
 from tests.support.site_folders import example_study
 
 ESCAPES = {

@@ -6,7 +6,7 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.estimators.interval_policy import hidden_features
 from dpcausal.queries.cuts import cuts_of
-from dpcausal.study import Study
+from dpcausal.study.study import Study
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm"),

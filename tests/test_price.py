@@ -16,11 +16,14 @@ from typer.testing import CliRunner
 
 import dpcausal as dpc
 from dpcausal.cli import app
-from dpcausal.console.messages import example
-from dpcausal.console.site_folder import SiteFolder
 from dpcausal.estimators import average
-from dpcausal.federation.protocol import Request
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.console.messages import example
+from dpcausal.federation.console.site_folder import SiteFolder
+from dpcausal.federation.protocol.messages import Request
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.review import objections
+from dpcausal.federation.site.site import Site
 from dpcausal.guarantee import Event
 from dpcausal.ledger import Ledger, Spending
 from dpcausal.ledger.budget import Total
@@ -28,9 +31,6 @@ from dpcausal.planning import interval_refusals
 from dpcausal.planning import plan as planning
 from dpcausal.planning.ranking import rank_alone
 from dpcausal.price import Price
-from dpcausal.site.policy import Policy
-from dpcausal.site.review import objections
-from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation, message_in
 from tests.support.site_folders import AS_OF, approve_study, make_site_folder
@@ -336,7 +336,7 @@ def test_list_of_a_site_that_leaves_a_price_out_is_caught(
 ) -> None:
     study, folder = ALL_PARTS.study(), sites["additive"]
     assert shown(study, folder) == {str(study.price("north"))}
-    monkeypatch.setattr("dpcausal.site.site.Price", SimpleNamespace(of_study=lacking(part)))
+    monkeypatch.setattr("dpcausal.federation.site.site.Price", SimpleNamespace(of_study=lacking(part)))
     assert len(shown(study, folder)) == 2
 
 

@@ -66,7 +66,9 @@ def test_hasattr_says_no_without_extras_and_dir_agrees() -> None:
     )
 
 
-@pytest.mark.parametrize("code", ["dpcausal.Site", "from dpcausal import Site", "from dpcausal.site.site import Site"])
+@pytest.mark.parametrize(
+    "code", ["dpcausal.Site", "from dpcausal import Site", "from dpcausal.federation.site.site import Site"]
+)
 def test_a_name_whose_extra_is_missing_says_which(code: str) -> None:
     message = told(f"try:\n    {code}\nexcept dpcausal.DpcausalError as error:\n    print(error)")
     assert message == (

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from benchmarks.bakeoff.tables import Drawn, Setting
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 
 EPSILON, DELTA = 1.0, 1e-6
 Z = 1.96

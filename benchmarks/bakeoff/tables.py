@@ -9,9 +9,9 @@ from numpy.random import Generator
 
 import dpcausal as dpc
 from benchmarks.realistic.tables import KINDS
-from dpcausal.arrays import Array
-from dpcausal.effect import Estimator
 from dpcausal.planning.strata import propose_strata
+from dpcausal.results.effect import Estimator
+from dpcausal.utils.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Attacks on a federation's network: the tests in `tests/plugins/nvflare`, on real processes, and how each ended."""
+"""Attacks on a federation's network: `tests/federation/transports/nvflare`, on real processes, and how each ended."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 def measure(folder: Path) -> dict[str, Any]:
     """Every test, whether it passed, and how long it took."""
     record = folder / "tests.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "tests/plugins/nvflare", f"--junitxml={record}"]
+    command = [sys.executable, "-m", "pytest", "-q", "tests/federation/transports/nvflare", f"--junitxml={record}"]
     subprocess.run([*command, "-p", "no:cacheprovider"], cwd=ROOT, stdout=sys.stderr, check=False)  # noqa: S603
     return {
         case.attrib["name"]: {

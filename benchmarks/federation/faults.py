@@ -15,17 +15,17 @@ from typing import Any
 
 import dpcausal as dpc
 from benchmarks.federation.scene import PATIENT, SITES, Scene, scene_in
-from dpcausal.federation.protocol import MEANINGS, Code, Message, Request
-from dpcausal.federation.roster import Roster
-from dpcausal.federation.signatures import claimed_body
-from dpcausal.site.site import Site
+from dpcausal.federation.coordinator.roster import Roster
+from dpcausal.federation.protocol.messages import MEANINGS, Code, Message, Request
+from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.site.site import Site
 from tests.support.federation_processes import SERVER
 from tests.support.site_folders import signed
 
 # In the process that answers: stop at a point, say so, and wait for what comes.
 PAUSE = """
 import sys
-if "dpcausal.site" in sys.orig_argv:
+if "dpcausal.federation.site" in sys.orig_argv:
     import time
     from pathlib import Path
     from dpcausal.ledger import Ledger
@@ -48,13 +48,13 @@ if "dpcausal.site" in sys.orig_argv:
 # In the process that answers: say something else.
 LIE = """
 import sys
-if "dpcausal.site" in sys.orig_argv:
+if "dpcausal.federation.site" in sys.orig_argv:
     import json
     from dataclasses import replace
     from pathlib import Path
-    from dpcausal.federation.protocol import Message
-    from dpcausal.federation.signatures import claimed_body
-    from dpcausal.site.site import Site
+    from dpcausal.federation.protocol.messages import Message
+    from dpcausal.federation.protocol.signatures import claimed_body
+    from dpcausal.federation.site.site import Site
     honest = Site.answer
     def lie(self, request):
         message = Message.from_json(claimed_body(honest(self, request)))
@@ -66,7 +66,7 @@ if "dpcausal.site" in sys.orig_argv:
 QUOTE = """
 import logging, sys
 from pathlib import Path
-if "dpcausal.site" in sys.orig_argv:
+if "dpcausal.federation.site" in sys.orig_argv:
     from dpcausal.vault import Vault
     def quoted(*_):
         patient = Path(fault).with_name("patient").read_text()
@@ -76,7 +76,7 @@ if "dpcausal.site" in sys.orig_argv:
         raise ValueError(patient)
     Vault.release = quoted
 elif "worker_process" in " ".join(sys.orig_argv):
-    import dpcausal.site.worker
+    import dpcausal.federation.site.worker
     def quoted(*_):
         raise ValueError(Path(fault).with_name("patient").read_text())
     {apart}
@@ -223,7 +223,7 @@ def lie(name: str) -> Callable[[Scene], dict[str, Any]]:
 def site_quotes_a_patient(scene: Scene) -> dict[str, Any]:
     """Let a site fail with a patient's name in every error, log line and print: none of it gets out."""
     found = {}
-    for part, apart in (("answer", "pass"), ("task", "dpcausal.site.worker.run_in_subprocess = quoted")):
+    for part, apart in (("answer", "pass"), ("task", "dpcausal.federation.site.worker.run_in_subprocess = quoted")):
         study = scene.approved()
         with scene.fault("north", QUOTE.format(apart=apart)):
             told = _told(scene, study, scene.run(study, timeout=20.0), answered=("south", "west"))

@@ -25,14 +25,14 @@ import psutil
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
-from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.signatures import Key, opened
-from dpcausal.hash_chain import digest_of_text
-from dpcausal.plugins.mailbox.calls import CallFailedError
-from dpcausal.plugins.mailbox.client import Client
-from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in
-from dpcausal.plugins.mailbox.transport import MailboxTransport, admit_joined
+from dpcausal.federation.protocol.messages import Message, Request
+from dpcausal.federation.protocol.signatures import Key, opened
+from dpcausal.federation.transports.mailbox.calls import CallFailedError
+from dpcausal.federation.transports.mailbox.client import Client
+from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in
+from dpcausal.federation.transports.mailbox.transport import MailboxTransport, admit_joined
 from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.utils.hash_chain import digest_of_text
 from tests.support.mailbox_server import MailboxServer
 from tests.support.postgres import VARIABLE, fresh_database
 from tests.support.site_folders import AS_OF, approve_study, make_site_folder

@@ -7,8 +7,8 @@ from statistics import mean
 from typing import Any
 
 import dpcausal as dpc
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.signatures import Key
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.federation_processes import SERVER, Federation, Memory
 from tests.support.site_folders import approve_study, make_site_folder

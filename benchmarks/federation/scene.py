@@ -13,8 +13,8 @@ import pyarrow as pa
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.signatures import Key
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.federation_processes import SERVER, Federation, holding
 from tests.support.site_folders import approve_study, make_site_folder

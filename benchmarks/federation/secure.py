@@ -20,13 +20,13 @@ from typing import Any
 import dpcausal as dpc
 from benchmarks.federation.mailbox import join_sites
 from dpcausal.errors import RefusedError
-from dpcausal.federation.protocol import STEPS, Message, Request
-from dpcausal.federation.requests import Requests
-from dpcausal.federation.signatures import Key, claimed_body
-from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in
-from dpcausal.plugins.mailbox.transport import MailboxTransport
-from dpcausal.site.sessions import SESSIONS, unfinished_sessions
-from dpcausal.site.site import Site
+from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.protocol.messages import STEPS, Message, Request
+from dpcausal.federation.protocol.signatures import Key, claimed_body
+from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
+from dpcausal.federation.site.site import Site
+from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in
+from dpcausal.federation.transports.mailbox.transport import MailboxTransport
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.mailbox_server import MailboxServer
 from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder

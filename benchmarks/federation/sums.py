@@ -19,12 +19,12 @@ import pyarrow as pa
 
 import dpcausal as dpc
 from benchmarks.progress import progress
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key
-from dpcausal.federation.transport import LocalTransport
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.protocol.transport import LocalTransport
+from dpcausal.federation.site.site import Site
 from dpcausal.queries import Query
 from dpcausal.release import Noisy
-from dpcausal.site.site import Site
 from dpcausal.source import WrappedSource
 from dpcausal.vault.noise import Sampler
 from tests.support.site_folders import approve_study, make_site_folder

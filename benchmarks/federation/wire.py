@@ -14,8 +14,8 @@ import dpcausal as dpc
 from benchmarks.papers.multi_site.experiment import ALPHAS, asked
 from benchmarks.papers.multi_site.tables import Setting, protected, reference
 from benchmarks.progress import progress
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.signatures import Key
 from tests.support.federation_processes import Federation
 from tests.support.site_folders import approve_study, make_site_folder
 

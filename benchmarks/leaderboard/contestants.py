@@ -12,8 +12,8 @@ import dpcausal as dpc
 from benchmarks.accuracy.references import features_as_in_library, scores
 from benchmarks.datasets import BUDGET, DataSet
 from benchmarks.peers import PEERS, Answer, Study
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
+from dpcausal.results.effect import Effect, Estimator
 from dpcausal.vault.engines import Engine
 from tests.support.engines import CachedEngine
 

@@ -18,7 +18,7 @@ import pyarrow.csv
 import dpcausal as dpc
 from benchmarks.data.files import data_file
 from benchmarks.datasets import DataSet, acic, ihdp, lalonde, synth
-from dpcausal.columns import Column
+from dpcausal.schema.columns import Column
 
 EFFECT = 0.3
 

@@ -14,8 +14,8 @@ import dpcausal as dpc
 from benchmarks.ordinary.cells import TABLES
 from benchmarks.ordinary.reference import knowing, plain
 from benchmarks.ordinary.table import Draw, Table, Values
-from dpcausal.effect import Effect, Estimator
 from dpcausal.queries import StratumContrasts
+from dpcausal.results.effect import Effect, Estimator
 from dpcausal.source import RecordingSource, Source
 
 EPSILON, DELTA = 1.0, 1e-6

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.columns import Column
+from dpcausal.schema.columns import Column
 
 Values = NDArray[Any]
 """A column: numbers, yes or no, or texts."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from benchmarks.peers.study import Floats
-from dpcausal.calibration import gaussian_sd
+from dpcausal.queries.calibration import gaussian_sd
 
 
 def gaussian_size(epsilon: float, delta: float) -> float:

@@ -12,10 +12,10 @@ import dpcausal as dpc
 from benchmarks.datasets import connection
 from benchmarks.realistic.tables import KINDS, Draw, Kind, aipw
 from dpcausal.audit.tables import Unmetered
-from dpcausal.effect import Effect, Estimator
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals
 from dpcausal.planning.precision import half_width
 from dpcausal.planning.strata import propose_strata
+from dpcausal.results.effect import Effect, Estimator
 from tests.support.engines import CachedEngine
 
 EPSILON, DELTA = 1.0, 1e-6

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.random import Generator
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
-from dpcausal.columns import Column
+from dpcausal.schema.columns import Column
+from dpcausal.utils.arrays import Array
 
 
 @dataclass(frozen=True)

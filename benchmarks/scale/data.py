@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.progress import progress
-from dpcausal.columns import Category, Unit
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import Treatment
+from dpcausal.schema.columns import Category, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import Treatment
 
 GROUPS = 5
 VALUES = 10

@@ -22,7 +22,7 @@ from dpcausal.estimators.average import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.queries import ArmMoments, ArmTotals, Cut, Query, RegressionMoments, StratumContrasts
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.numerics.matching import matched

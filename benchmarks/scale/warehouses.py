@@ -24,10 +24,10 @@ from benchmarks.scale.options import Options
 from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, ArmMoments, LookMoments, MetricMoments, Query, RegressionMoments, StratumContrasts
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import Treatment
 from dpcausal.testing import standard_schema
-from dpcausal.treatment import Treatment
 from dpcausal.vault.context import KERNELS, runs_kernel
 from dpcausal.vault.engines import Engine, with_schema
 from dpcausal.vault.table import open_table

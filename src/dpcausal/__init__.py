@@ -35,7 +35,7 @@ The public names, in the order of a study:
 - Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
-- Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
+- Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.integrations.dowhy`).
 - Write your own estimator: a `FormulaEstimator` of sums that you describe, or a class. Check it:
   `dpcausal.testing.check_estimator`.
 
@@ -48,15 +48,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcausal.columns import Binary as Binary
-    from dpcausal.columns import Category as Category
-    from dpcausal.columns import Unit as Unit
-    from dpcausal.curve import EffectCurve as EffectCurve
     from dpcausal.diagnostics import Balance as Balance
     from dpcausal.diagnostics import Overlap as Overlap
     from dpcausal.diagnostics.covariate_quantiles import CovariateQuantiles as CovariateQuantiles
     from dpcausal.diagnostics.covariate_quantiles import covariate_quantiles as covariate_quantiles
-    from dpcausal.effect import Effect as Effect
     from dpcausal.errors import DpcausalError as DpcausalError
     from dpcausal.estimators.average import ArmContrasts as ArmContrasts
     from dpcausal.estimators.average import BlockAverage as BlockAverage
@@ -88,7 +83,8 @@ if TYPE_CHECKING:
     from dpcausal.experiment import Experiment as Experiment
     from dpcausal.experiment import Metric as Metric
     from dpcausal.experiment import Scorecard as Scorecard
-    from dpcausal.federation.coordinator import Coordinator as Coordinator
+    from dpcausal.federation.coordinator.coordinator import Coordinator as Coordinator
+    from dpcausal.federation.site.site import Site as Site
     from dpcausal.guarantee import Guarantee as Guarantee
     from dpcausal.inference import CalibratedEffect as CalibratedEffect
     from dpcausal.inference import EffectFamily as EffectFamily
@@ -106,23 +102,27 @@ if TYPE_CHECKING:
     from dpcausal.planning.ranking import Ranking as Ranking
     from dpcausal.planning.ranking import rank_estimators as rank_estimators
     from dpcausal.pooling import pool as pool
-    from dpcausal.propensity_score import PropensityScore as PropensityScore
     from dpcausal.queries import Cells as Cells
     from dpcausal.queries import Cut as Cut
     from dpcausal.queries import Fourier as Fourier
     from dpcausal.queries import Polynomial as Polynomial
     from dpcausal.queries import Spline as Spline
     from dpcausal.quick import estimate as estimate
-    from dpcausal.real import Real as Real
     from dpcausal.rehearsal.rehearsal import Rehearsal as Rehearsal
     from dpcausal.release import Release as Release
     from dpcausal.report.report import Report as Report
     from dpcausal.report.tidy import tidy as tidy
-    from dpcausal.schema import Schema as Schema
-    from dpcausal.site.site import Site as Site
+    from dpcausal.results.curve import EffectCurve as EffectCurve
+    from dpcausal.results.effect import Effect as Effect
+    from dpcausal.results.propensity_score import PropensityScore as PropensityScore
+    from dpcausal.schema.columns import Binary as Binary
+    from dpcausal.schema.columns import Category as Category
+    from dpcausal.schema.columns import Unit as Unit
+    from dpcausal.schema.real import Real as Real
+    from dpcausal.schema.schema import Schema as Schema
+    from dpcausal.schema.treatment import Treatment as Treatment
     from dpcausal.source import Source as Source
-    from dpcausal.study import Study as Study
-    from dpcausal.treatment import Treatment as Treatment
+    from dpcausal.study.study import Study as Study
     from dpcausal.vault import Vault as Vault
     from dpcausal.vault.engines.resources import Resources as Resources
     from dpcausal.vault.numerics.learners import Learner as Learner
@@ -132,17 +132,17 @@ __version__ = "0.2.0"
 _HOMES = {
     "ArmContrasts": "dpcausal.estimators.average",
     "Balance": "dpcausal.diagnostics",
-    "Binary": "dpcausal.columns",
+    "Binary": "dpcausal.schema.columns",
     "BlockAverage": "dpcausal.estimators.average",
     "BlockEnsemble": "dpcausal.estimators.conditional",
     "Budget": "dpcausal.ledger",
     "CalibratedEffect": "dpcausal.inference",
-    "Category": "dpcausal.columns",
+    "Category": "dpcausal.schema.columns",
     "Cells": "dpcausal.queries",
     "ComplierEffect": "dpcausal.estimators.average",
     "CovariateQuantiles": "dpcausal.diagnostics.covariate_quantiles",
     "Ranking": "dpcausal.planning.ranking",
-    "Coordinator": "dpcausal.federation.coordinator",
+    "Coordinator": "dpcausal.federation.coordinator.coordinator",
     "Cut": "dpcausal.queries",
     "DRLearner": "dpcausal.estimators.conditional",
     "ClusterTrial": "dpcausal.estimators.average",
@@ -150,8 +150,8 @@ _HOMES = {
     "DifferenceInMeans": "dpcausal.estimators.average",
     "DoublyRobust": "dpcausal.estimators.average",
     "DpcausalError": "dpcausal.errors",
-    "Effect": "dpcausal.effect",
-    "EffectCurve": "dpcausal.curve",
+    "Effect": "dpcausal.results.effect",
+    "EffectCurve": "dpcausal.results.curve",
     "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average",
     "FactorialEffects": "dpcausal.estimators.average",
@@ -174,27 +174,27 @@ _HOMES = {
     "PropensityMatching": "dpcausal.estimators.average",
     "QuantileEffects": "dpcausal.estimators.average",
     "PropensityModel": "dpcausal.estimators.propensity_model",
-    "PropensityScore": "dpcausal.propensity_score",
+    "PropensityScore": "dpcausal.results.propensity_score",
     "RLearner": "dpcausal.estimators.conditional",
-    "Real": "dpcausal.real",
+    "Real": "dpcausal.schema.real",
     "RegressionAdjustment": "dpcausal.estimators.average",
     "RegressionDiscontinuity": "dpcausal.estimators.average",
     "Rehearsal": "dpcausal.rehearsal.rehearsal",
     "Release": "dpcausal.release",
     "Report": "dpcausal.report.report",
     "Resources": "dpcausal.vault.engines.resources",
-    "Schema": "dpcausal.schema",
+    "Schema": "dpcausal.schema.schema",
     "Scorecard": "dpcausal.experiment",
-    "Site": "dpcausal.site.site",
+    "Site": "dpcausal.federation.site.site",
     "Source": "dpcausal.source",
     "Spline": "dpcausal.queries",
     "ScheduledDifference": "dpcausal.estimators.average",
     "Stratification": "dpcausal.estimators.average",
-    "Study": "dpcausal.study",
+    "Study": "dpcausal.study.study",
     "SubgroupEffects": "dpcausal.estimators.conditional",
     "Survival": "dpcausal.estimators.average",
-    "Treatment": "dpcausal.treatment",
-    "Unit": "dpcausal.columns",
+    "Treatment": "dpcausal.schema.treatment",
+    "Unit": "dpcausal.schema.columns",
     "Vault": "dpcausal.vault",
     "Winsorised": "dpcausal.estimators.average",
     "covariate_quantiles": "dpcausal.diagnostics.covariate_quantiles",
@@ -243,7 +243,7 @@ _COLUMNS = {
 
 def _instead_of(name: str) -> str:
     """Return what to write instead of a name that dpcausal does not have; empty where nothing is near."""
-    from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only after a typing mistake)
+    from dpcausal.utils.validation import did_you_mean  # noqa: PLC0415 (only after a typing mistake)
 
     other = _COLUMNS.get(name, "")
     is_word = name.isidentifier() and not name.startswith("_")

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpcausal.errors import GuaranteeError
-from dpcausal.schema import PROTECTS, Protects
-from dpcausal.validation import is_number
+from dpcausal.schema.schema import PROTECTS, Protects
+from dpcausal.utils.validation import is_number
 
 ProofStatus = Literal["proved", "heuristic"]
 
@@ -50,7 +50,7 @@ class Guarantee:
         epsilon: The privacy loss, greater than 0.
         delta: By what more every probability may differ; 0 for pure differential privacy. Loosely, how likely it is
             that the loss is larger.
-        protects: What one unit may change between neighbouring tables (see `dpcausal.schema.Protects`).
+        protects: What one unit may change between neighbouring tables (see `dpcausal.schema.schema.Protects`).
         proof_status: `proved`, or `heuristic` where no proof is known.
 
     Example:

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import overload
 
-from dpcausal.curve import CurveEstimator, EffectCurve
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError
 from dpcausal.estimators.average import ESTIMATORS, estimator_for, suggest_estimator
 from dpcausal.estimators.base import epsilon_by_name
 from dpcausal.ledger import Budget
-from dpcausal.schema import Schema
+from dpcausal.results.curve import CurveEstimator, EffectCurve
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.schema import Schema
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcausal import queries
-from dpcausal.arrays import Array
-from dpcausal.calibration import Asked, Noise
-from dpcausal.derivatives import Numbers, slopes
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
-from dpcausal.hash_chain import digest_of
-from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import CovariateCounts, Query
-from dpcausal.schema import Schema
+from dpcausal.queries.calibration import Asked, Noise
+from dpcausal.schema.schema import Schema
+from dpcausal.uncertainty.derivatives import Numbers, slopes
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.hash_chain import digest_of
 
 ValueOf = Callable[[str], Numbers]
 """What returns the released number of a name: itself, or where a formula is differentiated, a complex one."""

@@ -4,14 +4,14 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, Self, runtime_checkable
 
-from dpcausal.calibration import Asked
-from dpcausal.derivatives import within
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import Asked
 from dpcausal.release import Release, ValueOf
-from dpcausal.scale import Scale
-from dpcausal.schema import Schema
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.schema import Schema
+from dpcausal.uncertainty.derivatives import within
 
 
 @runtime_checkable

@@ -17,7 +17,7 @@ from dpcausal.audit.targets import PLAIN, TARGETS
 from dpcausal.cli import app
 from dpcausal.estimators import average, conditional
 from dpcausal.queries import QUERIES
-from dpcausal.schema import PROTECTS
+from dpcausal.schema.schema import PROTECTS
 from dpcausal.testing import standard_schema
 
 

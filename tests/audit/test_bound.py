@@ -9,8 +9,8 @@ from scipy import stats
 
 from dpcausal.audit import lower_bound
 from dpcausal.audit.bound import epsilon_of_mu
-from dpcausal.calibration import epsilon_of_gaussian
 from dpcausal.errors import QueryError
+from dpcausal.queries.calibration import epsilon_of_gaussian
 
 REPEATS = 200
 

@@ -40,7 +40,7 @@ def test_pages_report_the_stored_figures() -> None:
     assert says("federation.md", f"{light['answered']:,} of {light['sites']:,} light sites answered in {took}")
 
 
-@pytest.mark.slow  # the gate kills the server at each step in tests/plugins/mailbox/test_network.py
+@pytest.mark.slow  # the gate kills the server at each step in tests/federation/transports/mailbox/test_network.py
 def test_small_run_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailbox, "PROCESSES", 1)
     found = mailbox.measure(tmp_path, sites=4, kills=1, real=0)["light"]

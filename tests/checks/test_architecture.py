@@ -13,9 +13,9 @@ BREACHES = {
     "by a relative import": ("estimators/new.py", "from ..vault import door"),
     "through the front page": ("planning/new.py", "from dpcausal import Vault"),
     "inside a function": ("planning/new.py", "def f():\n    from dpcausal.vault import Vault"),
-    "a noun that looks up": ("schema.py", "from dpcausal.effect import Effect"),
+    "a noun that looks up": ("schema/new.py", "from dpcausal.results.effect import Effect"),
     "a ledger that looks at tables": ("ledger/new.py", "from dpcausal.vault import table"),
-    "a package that nobody planned": ("extras/new.py", "from dpcausal import schema"),
+    "a package that nobody planned": ("extras/new.py", "from dpcausal.schema import schema"),
     "a dataframe outside the vault": ("estimators/new.py", "import pandas as pd"),
     "an engine in an answer": ("vault/answers/new.py", "import duckdb"),
     "noise outside the noise package": ("vault/answers/new.py", "import opendp.prelude as dp"),
@@ -32,7 +32,7 @@ BREACHES = {
     "logging near the data": ("vault/door.py", "import logging"),
     "a word of the vault elsewhere": ("estimators/new.py", "rows = 3"),
     "a release made elsewhere": ("estimators/new.py", "release = Release(values=(1.0,))"),
-    "a file too long": ("estimators/new.py", "\n" * 401),
+    "a file too long": ("estimators/new.py", "\n" * 501),
 }
 
 

@@ -16,7 +16,7 @@ from checks.formal_cases import CASES, SETTINGS
 from dpcausal.queries import QUERIES, CellMoments, OutcomeCounts, ReceivedMoments, received_moments, summing
 from dpcausal.queries.query import Coordinate
 from dpcausal.queries.summing import SummingQuery, by_norm
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.sensitivity import sensitivity_bound

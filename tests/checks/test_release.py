@@ -105,7 +105,7 @@ def test_every_extra_is_tried() -> None:
     ],
 )
 def test_junk_in_an_archive_is_caught(junk: str) -> None:
-    assert faults(["LICENSE", "src/dpcausal/site/site.py", junk], ["LICENSE"]) == [f"has {junk}"]
+    assert faults(["LICENSE", "src/dpcausal/federation/site/site.py", junk], ["LICENSE"]) == [f"has {junk}"]
 
 
 def test_missing_file_in_an_archive_is_caught() -> None:

@@ -14,7 +14,7 @@ from checks.architecture import violations
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.cli.check import MARK
-from dpcausal.site.policy_template import new_site
+from dpcausal.federation.site.policy_template import new_site
 
 COST = dpc.Real("cost", 0, 10_000)
 SCHEMA = dpc.Schema(

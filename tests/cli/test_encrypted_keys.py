@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from dpcausal.cli import app
 from dpcausal.errors import TransportError
-from dpcausal.federation.protocol import Message
-from dpcausal.federation.signatures import claimed_body
-from dpcausal.site.worker import run_in_subprocess
+from dpcausal.federation.protocol.messages import Message
+from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.site.worker import run_in_subprocess
 
 SECRET = "five random words of mine"  # noqa: S105
 

@@ -8,10 +8,10 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered, exact_answer
-from dpcausal.calibration import calibrate
 from dpcausal.diagnostics import Balance, Overlap
-from dpcausal.federation.aggregate import sum_releases
+from dpcausal.federation.coordinator.aggregate import sum_releases
 from dpcausal.queries import Cells, CovariateSums, Cut, Query, ScoreCounts, StratumCounts, WeightedCovariates
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Release
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.table import open_table

@@ -13,7 +13,7 @@ from dpcausal.estimators.all_units import ask_all_units
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.queries import VaryingEffectMoments
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 
 UNITS = 20_000
 SCHEMA = dpc.Schema(

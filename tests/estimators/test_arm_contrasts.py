@@ -10,8 +10,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError
-from dpcausal.schema import PROTECTS, Protects
-from dpcausal.study import Study
+from dpcausal.schema.schema import PROTECTS, Protects
+from dpcausal.study.study import Study
 
 N = 12_000
 ARMS = ("none", "low", "high")

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import dpcausal as dpc
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 from tests.support.engines import fresh_noise
 
 CLUSTERS = [f"c{place}" for place in range(24)]

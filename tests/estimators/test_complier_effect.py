@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.federation.aggregate import sum_releases
+from dpcausal.federation.coordinator.aggregate import sum_releases
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Release
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.source import WrappedSource
 from tests.support.engines import fresh_noise
 

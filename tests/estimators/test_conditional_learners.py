@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.curve import CurveEstimator
 from dpcausal.errors import QueryError
+from dpcausal.results.curve import CurveEstimator
 from dpcausal.source import SummedSource
 
 COVARIATES = [dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.columns import Column
-from dpcausal.effect import Estimator
 from dpcausal.errors import BudgetExceededError, SchemaError
 from dpcausal.estimators import covariate_scales
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
@@ -19,6 +17,8 @@ from dpcausal.price import Price
 from dpcausal.queries import ArmMoments, CovariateCounts, Query
 from dpcausal.rehearsal.pricing import outstanding_cost
 from dpcausal.release import Release
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.columns import Column
 from dpcausal.source import AdditiveSource, RecordingSource, Source, SummedSource, WrappedSource
 
 N = 4_000

@@ -9,7 +9,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 from tests.support.engines import fresh_noise
 
 LALONDE = Path(__file__).parents[3] / "shared" / "data" / "lalonde" / "nsw_dw_445.csv"

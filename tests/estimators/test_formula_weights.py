@@ -11,7 +11,7 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.estimators.average import estimator_for
 from dpcausal.planning.precision import half_width
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 from dpcausal.source import RecordingSource
 from tests.estimators.test_formula_estimator import BY_SUMS, SCHEMA, SLOPE, STRATIFIED, cells
 from tests.support.slow import sampled

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import Estimator
+from dpcausal.results.effect import Estimator
 from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.curve import EffectCurve
 from dpcausal.estimators.missing_outcomes import counting_price, differing_shares, missing_shares
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
 from dpcausal.release import Release
+from dpcausal.results.curve import EffectCurve
 from dpcausal.source import OwnQueriesSource
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 UNITS = 20_000
 SCHEMA = dpc.Schema(

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.utils.arrays import Array
 from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate
 from dpcausal.estimators.narrower import narrower
 from dpcausal.queries import RegressionMoments
+from dpcausal.queries.calibration import calibrate
 
 NAMES = [f"x{place}" for place in range(10)]
 SCHEMA = dpc.Schema(

@@ -12,18 +12,18 @@ import pytest
 from numpy.typing import ArrayLike
 
 import dpcausal as dpc
-from dpcausal import joint_estimate
 from dpcausal import release as releases
-from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
-from dpcausal.derivatives import Numbers, slopes
 from dpcausal.estimators import average, survival_curves
 from dpcausal.estimators.average import formula_estimator
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import Query
 from dpcausal.release import Release
 from dpcausal.source import RecordingSource, Source, WrappedSource
+from dpcausal.uncertainty import joint_estimate
+from dpcausal.uncertainty.derivatives import Numbers, slopes
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
 from tests.statistics.samplers import Undrawn
 from tests.support.engines import CachedEngine
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import Estimator
 from dpcausal.estimators.outcome_regression import unread_covariates
 from dpcausal.estimators.plausibility import Measured, Signs, warned, warned_of_width
-from dpcausal.interval import NoiseTerm
 from dpcausal.release import Receipt
-from dpcausal.scale import Scale
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.scale import Scale
+from dpcausal.uncertainty.interval import NoiseTerm
 
 OUTCOME = dpc.Real("score", 0, 100)
 SCHEMA = dpc.Schema(

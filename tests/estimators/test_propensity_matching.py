@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import GuaranteeError, RefusedError
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 
 
 def vault_of(n: int, protects: Protects, seed: int = 0) -> dpc.Vault:

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.distributions import isotonic
-from dpcausal.federation.aggregate import sum_releases
+from dpcausal.federation.coordinator.aggregate import sum_releases
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Release
 from dpcausal.report.verdict import verdict_on
 from tests.support.engines import fresh_noise

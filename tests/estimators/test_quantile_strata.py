@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators import quantile_strata
 from dpcausal.estimators.quantile_strata import (
@@ -21,10 +20,11 @@ from dpcausal.estimators.quantile_strata import (
 )
 from dpcausal.estimators.scale_fit import FittedScale
 from dpcausal.estimators.two_means import mean_difference
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.schema.columns import Column
 from dpcausal.source import RecordingSource
+from dpcausal.uncertainty.interval import NoiseTerm
 
 COVARIATES: list[Column] = [dpc.Binary("sex"), dpc.Real("age", 18, 100), dpc.Real("creatinine", 0, 15)]
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("score", 0, 100), covariates=COVARIATES)

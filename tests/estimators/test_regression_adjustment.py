@@ -8,7 +8,7 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
 from dpcausal.queries import RegressionMoments
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.source import SummedSource
 from tests.support.engines import fresh_noise
 

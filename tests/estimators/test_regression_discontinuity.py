@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 from tests.support.engines import fresh_noise
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dpcausal import Real
-from dpcausal.arrays import Array
 from dpcausal.estimators import scale_fit
 from dpcausal.estimators.scale_fit import COARSE, FINE, FittedScale, fit_scale, typical_scale
-from dpcausal.scale import REACH, TRANSFORMS, Transform
+from dpcausal.schema.scale import REACH, TRANSFORMS, Transform
+from dpcausal.utils.arrays import Array
 
 _Draw = Callable[[np.random.Generator, int], Array]
 

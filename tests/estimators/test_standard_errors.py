@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.calibration import Noise
+from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
 from tests.support.engines import fresh_noise

@@ -8,7 +8,7 @@ import dpcausal as dpc
 from dpcausal import queries
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.queries import StratumContrasts
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.vault.answers.stratum_contrasts import strata
 from dpcausal.vault.table import open_table
 

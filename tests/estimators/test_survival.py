@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.survival_curves import Grid, measures
-from dpcausal.joint_estimate import JointEstimate, JointNoise
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.engines.duckdb import connect
 from tests.statistics.samplers import Undrawn
 from tests.support.engines import CachedEngine

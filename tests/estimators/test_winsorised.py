@@ -14,7 +14,7 @@ from dpcausal.errors import QueryError, SchemaError, TableError
 from dpcausal.estimators.outcome_tail import STEPS, distances, fitted_tail
 from dpcausal.queries import OutcomeCounts
 from dpcausal.source import RecordingSource, narrowed
-from dpcausal.study import Study
+from dpcausal.study.study import Study
 from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, 200_000))

@@ -17,8 +17,8 @@ import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import BudgetExceededError, DpcausalError
 from dpcausal.experiment.sample_ratio import SampleRatio
-from dpcausal.interval import NoiseTerm, beyond, half_width, inverted_half_width
-from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.uncertainty.interval import NoiseTerm, beyond, half_width, inverted_half_width
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
 from tests.support.metrics import metric_columns
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -9,7 +9,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, MetricMoments
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from dpcausal import Coordinator, DifferenceInMeans, Study
-from dpcausal.federation.protocol import Message
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key, claimed_body
-from dpcausal.federation.transport import LocalTransport
-from dpcausal.schema import Schema
-from dpcausal.site.policy import KEY
-from dpcausal.site.site import Site
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.messages import Message
+from dpcausal.federation.protocol.signatures import Key, claimed_body
+from dpcausal.federation.protocol.transport import LocalTransport
+from dpcausal.federation.site.policy import KEY
+from dpcausal.federation.site.site import Site
+from dpcausal.schema.schema import Schema
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
 

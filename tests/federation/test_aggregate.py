@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import dpcausal as dpc
-from dpcausal.calibration import Asked, Noise, calibrate, share_of
-from dpcausal.columns import Category
 from dpcausal.errors import TransportError
-from dpcausal.federation.aggregate import sum_releases, summed_release, ticks_of
+from dpcausal.federation.coordinator.aggregate import sum_releases, summed_release, ticks_of
 from dpcausal.queries import ArmMoments, Cut
+from dpcausal.queries.calibration import Asked, Noise, calibrate, share_of
 from dpcausal.release import Noisy, Receipt, Release
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.columns import Category
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault import Vault
 from dpcausal.vault.noise import Sampler
@@ -45,7 +45,7 @@ class Silent(Vault):
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcausal.site.site.Vault", Silent)
+    monkeypatch.setattr("dpcausal.federation.site.site.Vault", Silent)
 
 
 ONE_TABLE: dict[str, Any] = {

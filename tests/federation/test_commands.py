@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 from dpcausal import Effect
 from dpcausal.cli import app
 from dpcausal.errors import TransportError
-from dpcausal.federation.roster import Roster
-from dpcausal.plugins.nvflare.provision import _refused
+from dpcausal.federation.coordinator.roster import Roster
+from dpcausal.federation.transports.nvflare.provision import _refused
 from tests.federation.conftest import Federation
 
 
@@ -174,7 +174,7 @@ def test_admit_announces_a_site_only_when_all_is_done(
         signed.write_text("signed")
         return signed
 
-    monkeypatch.setattr("dpcausal.plugins.nvflare.provision.sign", sign)
+    monkeypatch.setattr("dpcausal.federation.transports.nvflare.provision.sign", sign)
     key = Roster.from_toml(workspace / "roster.toml").sites["north"].key if fails == "roster" else "ab" * 32
     before = (workspace / "roster.toml").read_text()
     refused = run("admit", workspace, "east", key, "--units-unknown", "--request", request)

@@ -8,13 +8,13 @@ import pytest
 import dpcausal as dpc
 from dpcausal import Coordinator, Effect
 from dpcausal.errors import LedgerError, RefusedError, StudyError, TransportError
-from dpcausal.federation.protocol import MEANINGS
-from dpcausal.federation.requests import Requests
-from dpcausal.federation.roster import Roster
-from dpcausal.federation.signatures import Key
-from dpcausal.federation.transport import FileTransport, LocalTransport
+from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.coordinator.roster import Roster
+from dpcausal.federation.protocol.messages import MEANINGS
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.protocol.transport import FileTransport, LocalTransport
+from dpcausal.federation.site.site import Site
 from dpcausal.pooling import pool
-from dpcausal.site.site import Site
 from dpcausal.source import Source
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation

@@ -11,13 +11,13 @@ import pytest
 import tomli_w
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate
 from dpcausal.errors import RefusedError, StudyError
-from dpcausal.federation.signatures import claimed_body
-from dpcausal.federation.transport import FileTransport
+from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.protocol.transport import FileTransport
+from dpcausal.federation.site.policy import FILE, Policy
+from dpcausal.federation.site.review import objections
 from dpcausal.queries import from_dict
-from dpcausal.site.policy import FILE, Policy
-from dpcausal.site.review import objections
+from dpcausal.queries.calibration import calibrate
 from tests.estimators.test_formula_estimator import SCHEMA, SLOPE, cells
 from tests.federation.conftest import Federation
 from tests.support.site_folders import record_state

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dpcausal.federation.heartbeat import FILE, Heartbeat, hold_lock, is_serving
+from dpcausal.federation.operation.heartbeat import FILE, Heartbeat, hold_lock, is_serving
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from dpcausal.federation.heartbeat import hold_lock
+from dpcausal.federation.operation.heartbeat import hold_lock
 hold_lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

@@ -11,10 +11,10 @@ from typer.testing import CliRunner, Result
 
 from dpcausal.cli import app
 from dpcausal.errors import StudyError
-from dpcausal.federation.backup import restore_workspace
-from dpcausal.federation.heartbeat import Heartbeat, hold_lock
-from dpcausal.federation.requests import Requests
-from dpcausal.federation.workspace import Workspace
+from dpcausal.federation.coordinator.backup import restore_workspace
+from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.operation.heartbeat import Heartbeat, hold_lock
 
 
 def run(*words: object) -> Result:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dpcausal as dpc
 from dpcausal.cli import app
-from dpcausal.federation.plausibility import suspicions, why_impossible
+from dpcausal.federation.coordinator.plausibility import suspicions, why_impossible
 from tests.federation.conftest import Federation
 from tests.support.site_answers import SCHEMA, answer, honest, liar
 

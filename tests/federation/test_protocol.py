@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.protocol import MEANINGS, Message, Request
-from dpcausal.hash_chain import digest_of_text
+from dpcausal.federation.protocol.messages import MEANINGS, Message, Request
+from dpcausal.utils.hash_chain import digest_of_text
 
 REQUEST = Request(study="a = 1", ask="releases")
 MESSAGE = Message(

@@ -8,11 +8,11 @@ from threading import Thread
 import pytest
 
 from dpcausal.errors import LedgerError
-from dpcausal.federation.requests import Requests
+from dpcausal.federation.coordinator.requests import Requests
 
 WRITING = """
 import sys
-from dpcausal.federation.requests import Requests
+from dpcausal.federation.coordinator.requests import Requests
 
 requests = Requests(sys.argv[1])
 requests.store("request", "study", "asked")

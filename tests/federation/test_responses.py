@@ -12,17 +12,17 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import Study
-from dpcausal.effect import Estimator
 from dpcausal.errors import RefusedError
-from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.question import Question
-from dpcausal.federation.responses import why_invalid
-from dpcausal.federation.roster import Roster
-from dpcausal.federation.signatures import Key, claimed_body
-from dpcausal.hash_chain import digest_of_text
-from dpcausal.schema import Protects
+from dpcausal.federation.coordinator.responses import why_invalid
+from dpcausal.federation.coordinator.roster import Roster
+from dpcausal.federation.protocol.messages import Message, Request
+from dpcausal.federation.protocol.question import Question
+from dpcausal.federation.protocol.signatures import Key, claimed_body
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.schema import Protects
 from dpcausal.source import RecordingSource
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
+from dpcausal.utils.hash_chain import digest_of_text
 from tests.federation.conftest import Federation, always, message_in
 
 Body = dict[str, Any]
@@ -182,7 +182,7 @@ def test_mutant_without_validation_accepts_every_false_message(
 ) -> None:
     """The mutant."""
     truthful: Responses = request.getfixturevalue(kind)
-    monkeypatch.setattr("dpcausal.federation.dispatch.why_invalid", lambda *_: "")
+    monkeypatch.setattr("dpcausal.federation.coordinator.dispatch.why_invalid", lambda *_: "")
     federation = truthful.federation
     for name, (change, _) in (LIES | ABOUT_RELEASES).items():
         text = truthful.lie(change)
@@ -209,7 +209,7 @@ def test_false_message_would_change_the_effect(effects: Responses, monkeypatch: 
     text = effects.lie(claim)
     effects.federation.sites["south"] = always(text)
     assert effects.federation.coordinator(effects.study).run().estimate == pytest.approx(small, abs=2.0)
-    monkeypatch.setattr("dpcausal.federation.dispatch.why_invalid", lambda *_: "")
+    monkeypatch.setattr("dpcausal.federation.coordinator.dispatch.why_invalid", lambda *_: "")
     assert effects.federation.coordinator(effects.study).run().estimate > 4
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dpcausal.errors import StudyError
-from dpcausal.federation.roster import Member, Roster
+from dpcausal.federation.coordinator.roster import Member, Roster
 
 KEY = "ab" * 32
 ROSTER = Roster({"north": Member(KEY, units=1200), "south": Member("cd" * 32, revoked=True)})

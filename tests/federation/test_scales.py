@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.federation.responses import releases_of
+from dpcausal.federation.coordinator.responses import releases_of
 from tests.federation.conftest import Federation
 
 SCHEMA = dpc.Schema(

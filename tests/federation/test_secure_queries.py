@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import NoiseShare, calibrate, share_of
-from dpcausal.curve import EffectCurve
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.experiment import Scorecard
 from dpcausal.federation import secure_release
-from dpcausal.prepared import StudyResult
-from dpcausal.site.policy import Policy
-from dpcausal.site.review import objections
-from dpcausal.site.site import Site
+from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.review import objections
+from dpcausal.federation.site.site import Site
+from dpcausal.queries.calibration import NoiseShare, calibrate, share_of
+from dpcausal.results.curve import EffectCurve
+from dpcausal.study.prepared import StudyResult
 from dpcausal.vault.noise import Sampler
 from tests.federation.conftest import Federation
 
@@ -151,7 +151,7 @@ def test_check_of_places_has_teeth(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(secure_release, "_divided", swapped)
     with pytest.raises(RefusedError, match="impossible"):
         federation.coordinator(study).result()
-    monkeypatch.setattr("dpcausal.federation.coordinator.check_range", lambda *_: None)
+    monkeypatch.setattr("dpcausal.federation.coordinator.coordinator.check_range", lambda *_: None)
     wrong = federation.coordinator(study)
     wrong._asked()
     assert [each.values for each in wrong._opened()] != [each.values for each in right.releases]

@@ -10,14 +10,14 @@ import pytest
 from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation import secure_messages
-from dpcausal.federation.protocol import STEPS, Message, Request
-from dpcausal.federation.requests import Requests
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key, claimed_body, claimed_signer
-from dpcausal.hash_chain import digest_of_text
+from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.messages import STEPS, Message, Request
+from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer
+from dpcausal.federation.site.site import Site
 from dpcausal.ledger import Ledger
-from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.utils.hash_chain import digest_of_text
 from tests.federation.conftest import Federation, message_in
 
 NAMES = ("east", "north", "south", "west")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.signatures import Key, claimed_body, opened
-from dpcausal.validation import is_public_key
+from dpcausal.federation.protocol.signatures import Key, claimed_body, opened
+from dpcausal.utils.validation import is_public_key
 
 
 @pytest.fixture

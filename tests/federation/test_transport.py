@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.signatures import Key
-from dpcausal.federation.transport import FileTransport, LocalTransport
+from dpcausal.federation.protocol.messages import Message, Request
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.protocol.transport import FileTransport, LocalTransport
 
 REQUEST = Request(study="a study", ask="facts")
 

@@ -9,9 +9,9 @@ import pytest
 
 from dpcausal import Coordinator, Study
 from dpcausal.errors import TransportError
-from dpcausal.federation.protocol import MEANINGS, VERSION, VERSIONS, Message, Request, version_of
-from dpcausal.federation.signatures import claimed_body, opened
-from dpcausal.site.site import Site
+from dpcausal.federation.protocol.messages import MEANINGS, VERSION, VERSIONS, Message, Request, version_of
+from dpcausal.federation.protocol.signatures import claimed_body, opened
+from dpcausal.federation.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation
 from tests.support.site_folders import approve_study, make_site_folder

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from dpcausal.errors import StudyError
-from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.workspace import Workspace
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.coordinator.workspace import Workspace
 
 NORTH, SOUTH = "ab" * 32, "cd" * 32
 

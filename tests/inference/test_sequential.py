@@ -8,7 +8,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
 from dpcausal.inference.sequential import correlations, critical_values, spent_alpha
-from dpcausal.interval import NoiseTerm
+from dpcausal.uncertainty.interval import NoiseTerm
 
 SHARES = np.arange(1, 6) / 5
 INCREMENTS = np.sqrt(np.minimum.outer(SHARES, SHARES) / np.maximum.outer(SHARES, SHARES))

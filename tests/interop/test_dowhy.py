@@ -15,13 +15,13 @@ from dpcausal.errors import DpcausalError, QueryError, RefusedError
 pytest.importorskip("dowhy")
 from dowhy import CausalModel
 
-from dpcausal.dowhy import PrivateEstimator, empty_frame
+from dpcausal.integrations.dowhy import PrivateEstimator, empty_frame
 
 # DoWhy and what it is made of warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CANARY = 61.803398875
-METHOD = "backdoor.dpcausal.dowhy.PrivateEstimator"
+METHOD = "backdoor.dpcausal.integrations.dowhy.PrivateEstimator"
 GRAPH = "digraph { age -> drug; ward -> drug; age -> score; ward -> score; drug -> score; sex -> score }"
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("drug", undeclared=0),

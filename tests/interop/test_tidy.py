@@ -12,7 +12,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import MissingExtraError, QueryError, RefusedError
-from dpcausal.site_share import SiteShare
+from dpcausal.results.site_share import SiteShare
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("drug", labels=("usual care", "drug"), undeclared=0),

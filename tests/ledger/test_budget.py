@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate, epsilon_of_gaussian, float_below, gaussian_sd
 from dpcausal.errors import GuaranteeError, MissingExtraError
 from dpcausal.guarantee import Event, exact
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.budget import Total, _rho_of
 from dpcausal.queries import ArmTotals
+from dpcausal.queries.calibration import calibrate, epsilon_of_gaussian, float_below, gaussian_sd
 
 
 def laplace(epsilon: float) -> Event:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import Asked
 from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger.restoring import _price
 from dpcausal.queries import ArmMoments, ArmTotals
+from dpcausal.queries.calibration import Asked
 from dpcausal.release import Receipt, joint_price
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.testing import standard_schema

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import Asked, gaussian_sd
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import restoring
@@ -24,6 +23,7 @@ from dpcausal.ledger.restoring import Lost
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums, InfluenceEffects
+from dpcausal.queries.calibration import Asked, gaussian_sd
 from dpcausal.release import Receipt, joint_price
 from dpcausal.testing import standard_schema
 from tests.ledger.long_ledgers import AS_OF

@@ -4,9 +4,9 @@ import pytest
 
 from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.effect import Effect
 from dpcausal.page.language import ENGLISH, Language
 from dpcausal.rehearsal import Rehearsal
+from dpcausal.results.effect import Effect
 
 GERMAN = Language("de")
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import Effect
 from dpcausal.queries import Cut
+from dpcausal.results.effect import Effect
 from tests.support.slow import SLOW
 
 LEAST, MOST = 0.8, 1.25

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import dpcausal as dpc
-from dpcausal.columns import Column
 from dpcausal.planning.strata import propose_strata
+from dpcausal.schema.columns import Column
 
 COVARIATES: list[Column] = [
     dpc.Real("age", 30, 100),

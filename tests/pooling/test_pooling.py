@@ -12,13 +12,13 @@ from scipy import stats
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.interval import NoiseTerm, half_width
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.pooling import RULES, Rule, leave_one_out, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import median_sd
 from dpcausal.release import Receipt
-from dpcausal.site_share import SiteShare
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.interval import NoiseTerm, half_width
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
 from tests.support.slow import sampled
 
 Array = NDArray[np.float64]

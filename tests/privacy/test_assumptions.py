@@ -16,8 +16,6 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import queries
-from dpcausal import schema as schemas
-from dpcausal.calibration import Asked
 from dpcausal.errors import (
     BudgetExceededError,
     DpcausalError,
@@ -32,8 +30,10 @@ from dpcausal.ledger import allocation as allocations
 from dpcausal.ledger import population as populations
 from dpcausal.ledger.allocation import Allocation
 from dpcausal.queries import ArmMoments, Cut, InfluenceEffects, LookMoments, Query
-from dpcausal.scale import Scale
-from dpcausal.secure_settings import SecureSettings
+from dpcausal.queries.calibration import Asked
+from dpcausal.schema import schema as schemas
+from dpcausal.schema.scale import Scale
+from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.vault import door
 
 PAGE = Path(__file__).parents[2] / "docs" / "guarantee.md"

@@ -24,7 +24,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, BlockEffects, Norm
-from dpcausal.schema import PROTECTS
+from dpcausal.schema.schema import PROTECTS
 from dpcausal.vault.answers.block_effects import sums
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import LEARNERS, Learn, linear, run_silenced

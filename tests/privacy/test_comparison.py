@@ -14,11 +14,9 @@ import pyarrow.csv
 import pytest
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
 from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
 from dpcausal.audit.neighbours import Record, record
 from dpcausal.audit.tables import catalogue_of, exact_answer
-from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.queries import (
     QUERIES,
@@ -38,9 +36,11 @@ from dpcausal.queries import (
     WeightedCounts,
     summing,
 )
-from dpcausal.schema import PROTECTS, Protects, Schema
+from dpcausal.queries.calibration import calibrate
+from dpcausal.schema.schema import PROTECTS, Protects, Schema
 from dpcausal.sums.cases import domain_of
 from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE

@@ -17,10 +17,10 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import calibrate
 from dpcausal.errors import DpcausalError, QueryError
 from dpcausal.queries import CustomSums, Cut, Norm, from_dict, summing, to_dict
-from dpcausal.schema import Protects
+from dpcausal.queries.calibration import calibrate
+from dpcausal.schema.schema import Protects
 from dpcausal.sums import limits
 from dpcausal.sums.cases import domain_of
 from dpcausal.vault.table import open_table

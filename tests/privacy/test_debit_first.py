@@ -6,11 +6,11 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.spy import SpySampler, SpyVault
-from dpcausal.calibration import Noise
 from dpcausal.errors import EngineError, LedgerError
-from dpcausal.hash_chain import digest_of
 from dpcausal.queries import ArmTotals
+from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy, Receipt
+from dpcausal.utils.hash_chain import digest_of
 from dpcausal.vault.noise import Sampler
 
 ONE = dpc.Guarantee(epsilon=1.0)

@@ -21,7 +21,7 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Norm, Points, Polynomial, Spline
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.models import Learner
-from dpcausal.schema import PROTECTS
+from dpcausal.schema.schema import PROTECTS
 from dpcausal.vault.answers.effect_moments import sums
 from dpcausal.vault.engines import ExactInts, exact_ints
 from dpcausal.vault.numerics.features import Features

@@ -15,12 +15,12 @@ from scipy import optimize
 import dpcausal as dpc
 from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import gaussian_sd
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectWeights, Fourier, Norm, Polynomial, Spline
+from dpcausal.queries.calibration import gaussian_sd
 from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.queries.models import Learner
-from dpcausal.schema import PROTECTS
+from dpcausal.schema.schema import PROTECTS
 from dpcausal.vault.answers.effect_weights import in_half_ranges, loss_sums, regression
 from dpcausal.vault.answers.logistic import penalised
 from dpcausal.vault.numerics.exact_gradients import as_floats, minimise

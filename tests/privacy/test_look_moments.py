@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries import Cut, LookMoments, Norm, Sensitivity, payment, question
 from dpcausal.queries.look_moments import FINE, running_weights, weights
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.columns import Column
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
 

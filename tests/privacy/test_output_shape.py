@@ -17,7 +17,7 @@ from dpcausal.queries import (
     Query,
     RegressionMoments,
 )
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 
 nan, inf = float("nan"), float("inf")
 

@@ -10,7 +10,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Cut, StratumContrasts
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.vault.answers.stratum_contrasts import Arm, contrast
 from dpcausal.vault.table import open_table
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import Noise
 from dpcausal.queries import GRID, Cut, StratumMatches
+from dpcausal.queries.calibration import Noise
 from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.release import Noisy
 from dpcausal.vault.answers.stratum_contrasts import Arm, contrast

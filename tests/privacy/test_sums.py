@@ -9,12 +9,12 @@ from typing import ClassVar, Self, get_args
 import pytest
 
 import dpcausal as dpc
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
 from dpcausal.queries import QUERIES, ArmMoments, Norm, seen_by
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Lookup, Ticks

@@ -7,7 +7,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import SchemaError
 from dpcausal.queries import ArmOutcomeCounts, EventCounts, OutcomeCounts
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 
 
 @pytest.mark.parametrize(("protects", "delta"), list(itertools.product(PROTECTS, (0.0, 1e-6))))

@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Receipt
 from dpcausal.report import Report
 from dpcausal.report.section import Section
-from dpcausal.site_share import SiteShare
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 Made = Callable[..., dpc.Effect]
 

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 import dpcausal as dpc
-from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Receipt
 from dpcausal.report import Report
-from dpcausal.site_share import SiteShare
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 from tests.support.metrics import metric_columns
 
 DAY = date(2026, 1, 31)

@@ -2,7 +2,6 @@ import math
 
 import pytest
 
-from dpcausal.effect import Effect
 from dpcausal.report.confounding import (
     Confounding,
     e_value,
@@ -10,6 +9,7 @@ from dpcausal.report.confounding import (
     robustness_value,
     sensitivity_to_confounding,
 )
+from dpcausal.results.effect import Effect
 from tests.report.conftest import Made, interval_of
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import Estimator
 from dpcausal.errors import StudyError
 from dpcausal.estimators import average
 from dpcausal.report import Picture, Report
-from dpcausal.site_share import SiteShare
+from dpcausal.results.effect import Estimator
+from dpcausal.results.site_share import SiteShare
 from dpcausal.testing import synthetic_table
 from tests.report.conftest import Made, part
 

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.arm_curves import ArmCurves
 from dpcausal.errors import MissingExtraError
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.report import (
     LedgerSummary,
     Report,
@@ -25,7 +23,9 @@ from dpcausal.report import (
 )
 from dpcausal.report.figures.effects import variance_shares
 from dpcausal.report.section import Picture
-from dpcausal.site_share import SiteShare
+from dpcausal.results.arm_curves import ArmCurves
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 from tests.report.conftest import Made
 
 WIDTHS = {"difference in means": [(2, 0.15), (0.5, 0.4), (1, 0.22)], "cost $5 and $": [(0.5, 1.0), (2, 0.5)]}

@@ -3,11 +3,11 @@ import re
 import pytest
 
 import dpcausal as dpc
-from dpcausal.interval import NoiseTerm
 from dpcausal.page.axis import Axis
 from dpcausal.page.interval_figure import PARTS, IntervalFigure, named_widths, notebook_figure
 from dpcausal.page.language import ENGLISH
 from dpcausal.planning.plan import plan
+from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made
 from tests.report.examples import EXAMPLES, federated
 

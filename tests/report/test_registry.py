@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.report import Report
-from dpcausal.site_share import SiteShare
+from dpcausal.results.site_share import SiteShare
 from tests.report.conftest import Made
 
 yaml: Any = pytest.importorskip("yaml")

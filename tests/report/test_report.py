@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal import html_page
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.interval import NoiseTerm
+from dpcausal.page import html_page
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
-from dpcausal.site_share import SiteShare
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made, part
 
 DAY = date(2026, 1, 31)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import Estimator
-from dpcausal.interval import NoiseTerm
 from dpcausal.page.language import ENGLISH
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.report.remedies import interval_remedies, least_sampling_sd, planned_precision
 from dpcausal.report.scale import Scale
 from dpcausal.report.verdict import Verdict, verdict_on
+from dpcausal.results.effect import Estimator
+from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made, interval_of
 
 

@@ -7,13 +7,13 @@ from functools import cache, cached_property
 import numpy as np
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
-from dpcausal.curve import CurveEstimator
-from dpcausal.effect import Estimator
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import codes_of
-from dpcausal.schema import Protects
+from dpcausal.results.curve import CurveEstimator
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.schema import Protects
+from dpcausal.utils.arrays import Array
 from tests.statistics import references
 from tests.statistics.references import Reference
 from tests.statistics.samplers import OneMoved, Opposite, Undrawn

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
-from dpcausal.interval import NoiseTerm
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.arrays import Array
 from tests.statistics.cases import AT, AVERAGE, PROFILES, Case, Result, estimates, privacy, sampling
 from tests.statistics.law import probability_within
 from tests.statistics.tables import ARMS

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpcausal.interval import NoiseTerm
+from dpcausal.uncertainty.interval import NoiseTerm
 
 _AT = np.arange(0.0025, 250.0, 0.005)
 """Where the characteristic function of an error with a standard deviation of 1 is looked at."""

@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal import curve as curves
-from dpcausal import effect as effects
 from dpcausal import pooling
-from dpcausal.arrays import Array
-from dpcausal.curve import matrix
-from dpcausal.effect import Effect
 from dpcausal.estimators.average import DoublyRobust, InverseWeighting, Stratification
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
-from dpcausal.interval import NoiseTerm, critical_values, half_width
+from dpcausal.federation.site import review, site
 from dpcausal.pooling import pooled
 from dpcausal.release import Release
-from dpcausal.site import review, site
+from dpcausal.results import curve as curves
+from dpcausal.results import effect as effects
+from dpcausal.results.curve import matrix
+from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.interval import NoiseTerm, critical_values, half_width
+from dpcausal.utils.arrays import Array
 from tests.statistics.cases import AVERAGES, CURVES, Result, Results, case, results
 from tests.statistics.checks import CHECKS, Evidence
 from tests.statistics.pooled import check_pooling

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from dpcausal import Effect, pooling
-from dpcausal.arrays import Array
-from dpcausal.interval import NoiseTerm
 from dpcausal.pooling import Rule
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.arrays import Array
 from tests.statistics.cases import results
 from tests.statistics.law import probability_within
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.numerics.learners import quadratic_average
 from tests.statistics.tables import EDGES, HIGH, LOW, columns
 

@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from dpcausal.arrays import Array, Int64s
-from dpcausal.calibration import Noise
+from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.noise import Sampler
 
 _MOST = 2**62

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpcausal import DifferenceInMeans, Study
 from dpcausal.errors import StudyError
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.protocol.signatures import Key
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.site_folders import approve_study, make_site_folder
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
+from dpcausal.utils.arrays import Array
 
 N = 4_000
 LOW, HIGH = -1.6, 2.4

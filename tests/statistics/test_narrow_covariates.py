@@ -14,8 +14,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
-from dpcausal.effect import Estimator
 from dpcausal.estimators import scale_fit, score_noise
+from dpcausal.results.effect import Estimator
 from dpcausal.source import SummedSource
 from tests.statistics.samplers import Undrawn
 from tests.support.engines import CachedEngine

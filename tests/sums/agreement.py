@@ -10,7 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, Norm, seen_by
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.evaluation import totals
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Engine, with_schema

@@ -6,12 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.sums.cases import OUTSIDE, Domain
 from dpcausal.sums.certificates import Norm
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.numbers import GRID
+from dpcausal.utils.arrays import Array, Int64s
 
 VALUES = (-GRID, -GRID + 1, -GRID // 2, -GRID // 4, -1, 0, 1, GRID // 3, GRID // 2, 3 * GRID // 4, GRID - 1, GRID)
 

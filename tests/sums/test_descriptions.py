@@ -13,7 +13,7 @@ import pytest
 from dpcausal.errors import TableError
 from dpcausal.queries import QUERIES, seen_by
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 from dpcausal.sums.adding import addends
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.printing import is_printable, sql

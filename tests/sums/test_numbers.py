@@ -12,7 +12,6 @@ import sqlglot
 from hypothesis import given, settings
 from sqlglot import expressions as sge
 
-from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums import numbers as tree
 from dpcausal.sums.evaluation import evaluate
@@ -35,6 +34,7 @@ from dpcausal.sums.numbers import (
 from dpcausal.sums.printing import floating_sql, is_printable, sql
 from dpcausal.sums.serialization import number_from_json, number_to_json
 from dpcausal.testing.expressions import evaluator
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.engines.ranges import Range, Rules, query_ranges
 from tests.sums.trees import numbers
 

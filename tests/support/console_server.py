@@ -19,9 +19,9 @@ DEADLINE = 2.0
 _SERVE = """
 import sys
 from pathlib import Path
-from dpcausal import deadline_worker
-from dpcausal.console import accounts
-from dpcausal.console.server import serve
+from dpcausal.federation.operation import deadline_worker
+from dpcausal.federation.console import accounts
+from dpcausal.federation.console.server import serve
 accounts._NOBODY = "scrypt:256:8:1$n0b0dyn0b0dyn0bo$" + "0" * 128  # quick
 deadline_worker.SECONDS = float(sys.argv[3])
 serve("site", Path(sys.argv[1]), sys.argv[2], behind_proxy=sys.argv[4] == "True")

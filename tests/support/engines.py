@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.audit.tables import Unmetered
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.vault.engines import Batch, Engine, ExactInts, with_schema
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
 from dpcausal.vault.noise import Sampler

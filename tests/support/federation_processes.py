@@ -18,16 +18,16 @@ from typing import Self
 
 import psutil
 
-from dpcausal.plugins.nvflare.provision import create_authority, install_kit, request_kit, sign
-from dpcausal.plugins.nvflare.transport import FlareTransport
+from dpcausal.federation.transports.nvflare.provision import create_authority, install_kit, request_kit, sign
+from dpcausal.federation.transports.nvflare.transport import FlareTransport
 
 SERVER = "server"
 _NAME = "benchmark"
 _THERE = {SERVER: "Server started"}
-_PARTS = {"site_process": "site", "worker_process": "task", "dpcausal.site": "answer"}
+_PARTS = {"site_process": "site", "worker_process": "task", "dpcausal.federation.site": "answer"}
 # The kernel ends the process when the thread that started it ends, however that comes about; 1 is PR_SET_PDEATHSIG.
 _BOUND = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
-_START = "import sys; from pathlib import Path; from dpcausal.plugins.nvflare import start; "
+_START = "import sys; from pathlib import Path; from dpcausal.federation.transports.nvflare import start; "
 _START += "start.start_{}(*map(Path, sys.argv[1:]))"
 
 

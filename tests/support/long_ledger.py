@@ -7,10 +7,10 @@ import pyarrow as pa
 from sqlalchemy import insert
 
 import dpcausal as dpc
-from dpcausal.hash_chain import digest_of
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import ENTRIES, Store
+from dpcausal.utils.hash_chain import digest_of
 
 PRICE = 0.01
 

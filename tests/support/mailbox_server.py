@@ -14,13 +14,13 @@ from typing import Self
 import psutil
 import urllib3
 
-from dpcausal.federation.signatures import Key
-from dpcausal.federation.workspace import Workspace
-from dpcausal.plugins.mailbox.authority import client_context
-from dpcausal.plugins.mailbox.client import Client
-from dpcausal.plugins.mailbox.poller import join_mailbox
-from dpcausal.plugins.mailbox.settings import Mailbox
-from dpcausal.plugins.mailbox.transport import invite
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.transports.mailbox.authority import client_context
+from dpcausal.federation.transports.mailbox.client import Client
+from dpcausal.federation.transports.mailbox.poller import join_mailbox
+from dpcausal.federation.transports.mailbox.settings import Mailbox
+from dpcausal.federation.transports.mailbox.transport import invite
 
 # The kernel ends the server when the thread that started it ends, however that comes about; 1 is PR_SET_PDEATHSIG.
 _BOUND = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.coercion import SOURCE
 from dpcausal.vault.engines import Engine, ExactInts, with_schema

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.random import Generator
 
 import dpcausal as dpc
-from dpcausal.arrays import Array
-from dpcausal.calibration import calibrate
-from dpcausal.federation.aggregate import Replay
-from dpcausal.federation.plausibility import Answer
+from dpcausal.federation.coordinator.aggregate import Replay
+from dpcausal.federation.coordinator.plausibility import Answer
 from dpcausal.queries import ArmMoments
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Receipt, Release
+from dpcausal.utils.arrays import Array
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("score", 0, 1, missing=0))
 HALF = 0.5

@@ -8,18 +8,18 @@ import pyarrow.parquet as pq
 import tomli_w
 
 from dpcausal.estimators.average import ESTIMATORS, DifferenceInMeans
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.federation.site.changes import Changes
+from dpcausal.federation.site.confirmation import current_state
+from dpcausal.federation.site.decisions import DecisionKind, sign_decision
+from dpcausal.federation.site.people import Person, identity
+from dpcausal.federation.site.policy import FILE, KEY, VERSION, Policy
+from dpcausal.federation.site.site_ledger import open_ledger
 from dpcausal.ledger import Budget, Ledger
-from dpcausal.schema import Schema
-from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
-from dpcausal.site.changes import Changes
-from dpcausal.site.confirmation import current_state
-from dpcausal.site.decisions import DecisionKind, sign_decision
-from dpcausal.site.people import Person, identity
-from dpcausal.site.policy import FILE, KEY, VERSION, Policy
-from dpcausal.site.site_ledger import open_ledger
-from dpcausal.study import Study
-from dpcausal.study_secondary import SECONDARY
+from dpcausal.schema.schema import Schema
+from dpcausal.study.secondary import SECONDARY
+from dpcausal.study.study import Study
 
 AS_OF = "2026-06-30"
 
@@ -109,7 +109,7 @@ def signed(folder: Path, digest: str, kind: DecisionKind, by: str = "a person", 
 
 def approve_study(folder: Path, study: Study, by: str = "a person") -> None:
     """Let somebody at a site approve a study."""
-    from dpcausal.site.site import Site  # noqa: PLC0415 (processes that only make folders stay small)
+    from dpcausal.federation.site.site import Site  # noqa: PLC0415 (processes that only make folders stay small)
 
     site = Site(folder)
     site.decide(signed(folder, site.receive(study.to_toml()), "approve", by))

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.calibration import NoiseShare
 from dpcausal.federation.secure import masks, sharing
+from dpcausal.queries.calibration import NoiseShare
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.noise import Sampler
 from tests.support.secure_sums import STUDY, SecureSum
 

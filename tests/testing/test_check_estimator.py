@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators import average, conditional
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import ArmMoments, ArmTotals
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.source import guarantee_for
 from dpcausal.testing import AnyEstimator, check_estimator, standard_schema, synthetic_table
 from tests.support.slow import marked

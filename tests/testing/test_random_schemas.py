@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 from dpcausal.audit.tables import exact_answer
-from dpcausal.columns import Binary
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, MissingOutcomes, seen_by
-from dpcausal.real import Real
-from dpcausal.scale import Scale
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.treatment import table_column
 from dpcausal.testing.coercion import coerced_units
 from dpcausal.testing.expressions import evaluator
 from dpcausal.testing.schemas import STANDARD, random_case
 from dpcausal.testing.sums import OpenEngine, asked_by_answers, compare
-from dpcausal.treatment import table_column
 from dpcausal.vault.coercion import column_names
 from tests.support.open_engines import OPENED, Counting, NotHereError
 from tests.support.slow import marked

@@ -27,9 +27,9 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, ChangeMoments, CutoffMoments, Query
 from dpcausal.queries.change_moments import widest_change
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.scale import Scale
-from dpcausal.treatment import table_column
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.treatment import table_column
 from dpcausal.vault.coercion import SOURCE, Family, coerced
 from dpcausal.vault.context import KERNELS
 from dpcausal.vault.engines import Batch, ExactInts, Ticks, exact_ints, no_rows

@@ -8,10 +8,10 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.spy import SpyVault
-from dpcausal.calibration import Asked, NoiseShare, calibrate
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, QueryError
-from dpcausal.federation.aggregate import summed_release
+from dpcausal.federation.coordinator.aggregate import summed_release
 from dpcausal.queries import ArmMoments, ArmTotals, EffectMoments, MatchedContrast, Query, RegressionMoments
+from dpcausal.queries.calibration import Asked, NoiseShare, calibrate
 from dpcausal.release import Contribution, session_request
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.noise import Sampler

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.arrays import Int64s
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, QUERIES, CovariateCounts, question
@@ -19,6 +18,7 @@ from dpcausal.queries.covariate_counts import COARSE, EACH, FINE
 from dpcausal.queries.features import with_indicators
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.testing import standard_schema
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.table import open_table
 
 AGE, DOSE = dpc.Real("age", 0, 64), dpc.Real("dose", -1, 1, missing=0.5, missing_codes=[-9])

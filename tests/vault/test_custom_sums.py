@@ -14,7 +14,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import CustomSums, Cut
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table

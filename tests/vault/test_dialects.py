@@ -13,7 +13,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import TableError
-from dpcausal.plain_text import is_plain_text
+from dpcausal.utils.plain_text import is_plain_text
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.dialects import DUCKDB, SPARK

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcausal.calibration import Noise
 from dpcausal.errors import EngineError
 from dpcausal.guarantee import Event
 from dpcausal.queries import Coordinate, Sensitivity
+from dpcausal.queries.calibration import Noise
 from dpcausal.vault.noise import Sampler
 
 DRAWS = 50_000

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpcausal as dpc
-from dpcausal.calibration import NoiseShare, calibrate, share_of
 from dpcausal.errors import EngineError, QueryError
 from dpcausal.queries import ArmMoments
+from dpcausal.queries.calibration import NoiseShare, calibrate, share_of
 from dpcausal.testing import standard_schema
 from dpcausal.vault.noise import Sampler
 

@@ -18,7 +18,7 @@ from sqlglot import expressions as sge
 import dpcausal as dpc
 from dpcausal.errors import EngineError
 from dpcausal.queries import GRID
-from dpcausal.scale import Scale
+from dpcausal.schema.scale import Scale
 from dpcausal.vault.coercion import Family, coerced, column_names
 from dpcausal.vault.engines import Ticks, expressions, ranges
 from dpcausal.vault.readers.ibis_tables import query_of

@@ -13,8 +13,8 @@ import dpcausal as dpc
 from benchmarks.datasets import BUDGET
 from benchmarks.papers.dp_cate import boosting, references
 from benchmarks.papers.dp_cate.tables import Table, Vector
-from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.estimators.conditional.meta_learners import MetaLearner
+from dpcausal.results.curve import CurveEstimator, EffectCurve
 
 DELTA = 1e-6
 QUERIES = 300

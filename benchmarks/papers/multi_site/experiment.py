@@ -17,12 +17,12 @@ from benchmarks.papers.multi_site import printed
 from benchmarks.papers.multi_site.tables import SEED, Floats, Setting, epsilons, protected, reference
 from benchmarks.papers.multi_site.unmetered import Unmetered
 from benchmarks.pooling import RULES
-from dpcausal.effect import Effect, Estimator
 from dpcausal.pooling import Rule
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.pooled import site_variances
 from dpcausal.pooling.weights import NEED_VARIANCES, weights_of
-from dpcausal.schema import Protects
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.schema import Protects
 
 ALPHAS = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5

@@ -15,8 +15,8 @@ import dpcausal as dpc
 from benchmarks.datasets import DataSet
 from benchmarks.papers.multi_site.tables import cells
 from benchmarks.papers.multi_site.unmetered import Unmetered
-from dpcausal.effect import Estimator
 from dpcausal.queries import GRID
+from dpcausal.results.effect import Estimator
 from dpcausal.vault.answers.stratum_matches import smooth_bound
 
 Sizes = NDArray[np.int64]

@@ -28,7 +28,7 @@ from benchmarks import datasets
 from benchmarks.data.files import data_file
 from benchmarks.datasets import DataSet
 from benchmarks.leaderboard import tables as leaderboard
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]

@@ -9,8 +9,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.calibration import Noise, calibrate
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import Noise, calibrate
 from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.source import WrappedSource
 from dpcausal.vault.context import ANSWERS, Answer

@@ -27,7 +27,7 @@ from benchmarks.papers.pp_ipw.algorithm import (
 from benchmarks.peers.printed import weighting_corrected
 
 if TYPE_CHECKING:
-    from dpcausal.effect import Estimator
+    from dpcausal.results.effect import Estimator
 
 REALISATIONS = 10
 """Realisations of IHDP in the public repository; the paper has 1,000."""

@@ -29,7 +29,7 @@ from benchmarks.papers.pp_ipw.bounds import hoeffding_printed, lemma_6
 from dpcausal.planning.precision import wrong_sign
 
 if TYPE_CHECKING:
-    from dpcausal.effect import Estimator
+    from dpcausal.results.effect import Estimator
 
 DIMENSIONS = 50
 SHORT = 5

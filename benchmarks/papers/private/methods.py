@@ -18,7 +18,7 @@ from benchmarks.papers.private import ours, printed
 from benchmarks.papers.private.grid import DELTA, MANY, OWN_COEFFICIENT, PAPER_COEFFICIENT, USUAL, Level, Setting
 from benchmarks.papers.private.printed import Floats, Units
 from benchmarks.peers import PEERS, Study
-from dpcausal.effect import Estimator
+from dpcausal.results.effect import Estimator
 from tests.support.engines import CachedEngine
 
 

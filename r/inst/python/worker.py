@@ -22,14 +22,14 @@ import pyarrow as pa
 import dpcausal
 from dpcausal.cli.options import ledger_address
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
-from dpcausal.effect import Effect
 from dpcausal.errors import DpcausalError, RefusedError, StudyError
 from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.planning.plan import plan as plan_of
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.study import Study
-from dpcausal.study_diagnostics import DIAGNOSTICS
-from dpcausal.study_file import read_estimator, read_parameters
+from dpcausal.results.effect import Effect
+from dpcausal.study.diagnostics import DIAGNOSTICS
+from dpcausal.study.file import read_estimator, read_parameters
+from dpcausal.study.study import Study
 
 Document = dict[str, Any]
 Float64s = npt.NDArray[np.float64]

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.audit.bound import lower_bound
 from dpcausal.audit.distinguisher import Score
 from dpcausal.audit.finding import Finding
@@ -11,6 +10,7 @@ from dpcausal.audit.neighbours import Pair, worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.audit.targets import PLAIN, Target
 from dpcausal.queries import BlockEffects, NoisyMatchedContrast, ObjectivePerturbedLogistic
+from dpcausal.utils.arrays import Array
 
 CANARIES = {
     ObjectivePerturbedLogistic: "canary in the score",

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from dpcausal.arrays import Array
 from dpcausal.audit.distinguisher import Score, learned_scores
 from dpcausal.errors import QueryError
+from dpcausal.utils.arrays import Array
 
 _LEARNED_FROM, _CHOSEN_BY = 0.1, 0.4
 """The first tenth of transcripts teaches scores, the next three choose an event, the rest is the test."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from dpcausal.arrays import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import OUTSIDE, small_kinds
 from dpcausal.audit.noise_distribution import RARE
@@ -14,6 +13,7 @@ from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.testing import standard_schema
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.answers.logistic import loss_sums
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.exact_gradients import as_floats

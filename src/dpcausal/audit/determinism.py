@@ -14,7 +14,7 @@ from dpcausal.audit.neighbours import Record, record, worst_pairs
 from dpcausal.audit.tables import catalogue_of, table_of
 from dpcausal.queries import EffectWeights, OutputPerturbedLogistic
 from dpcausal.queries.features import COEFFICIENT_TICK
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 
 Score = Callable[[Array], Array]
 """From transcripts, one line each, to one number each: the larger, the more it looks like the first table."""

@@ -20,14 +20,14 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from dpcausal.arrays import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.hostile import Layout, Two, listed_neighbours, listed_strangers, neighbours, strangers
 from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.targets import TARGETS, Target, of_estimator
 from dpcausal.errors import DpcausalError, TableError
 from dpcausal.estimators.conditional import BlockEnsemble
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.numerics.learners import Learner

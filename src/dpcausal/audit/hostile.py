@@ -17,8 +17,8 @@ import narwhals as nw
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dpcausal import columns
-from dpcausal.schema import PROTECTS, Schema
+from dpcausal.schema import columns
+from dpcausal.schema.schema import PROTECTS, Schema
 from dpcausal.testing import standard_schema
 
 nan, inf = math.nan, math.inf

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.numerics.learners import Learner
 
 _FAR = 1e9

@@ -11,13 +11,13 @@ from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.neighbours import Pair, Record, record, worst_pairs
 from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import catalogue_of, exact_answer
-from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, BlockEffects, CovariateSums, Query, Sensitivity, StratumMatches
+from dpcausal.queries.calibration import Noise, calibrate
 from dpcausal.queries.stratum_matches import smoothness
-from dpcausal.scale import Scale
-from dpcausal.schema import PROTECTS, Protects, Schema
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine

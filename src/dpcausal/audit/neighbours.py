@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpcausal.schema import Protects
+from dpcausal.schema.schema import Protects
 
 Record = Mapping[str, Any]
 """One record of `dpcausal.testing.standard_schema`: treat, score, ward, age, smoker."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special, stats
 
-from dpcausal.arrays import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim
 from dpcausal.audit.neighbours import worst_pairs
@@ -14,6 +13,7 @@ from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.audit.targets import Target
 from dpcausal.release import Release
+from dpcausal.utils.arrays import Array
 
 RARE = 1e-9
 """How often a check of noise as claimed may fail by chance."""

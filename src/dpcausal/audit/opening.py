@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcausal.audit.finding import Finding
-from dpcausal.columns import Binary, Category, Column, Unit
 from dpcausal.estimators.average import DifferenceInMeans
 from dpcausal.ledger import Budget, Ledger
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.study import Study
-from dpcausal.treatment import Treatment
+from dpcausal.schema.columns import Binary, Category, Column, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import Treatment
+from dpcausal.study.study import Study
 from dpcausal.vault import Vault
 
 Record = Mapping[str, Any]

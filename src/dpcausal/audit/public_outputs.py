@@ -8,7 +8,7 @@ from dpcausal.audit.neighbours import Record, worst_pairs
 from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.tables import table_of
 from dpcausal.audit.targets import Target
-from dpcausal.calibration import calibrate
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Release
 
 

@@ -8,13 +8,13 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.noise_distribution import noise_faults
 from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import Asked, NoiseShare, calibrate
 from dpcausal.errors import LedgerError, QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums
+from dpcausal.queries.calibration import Asked, NoiseShare, calibrate
 from dpcausal.release import Contribution
-from dpcausal.scale import Scale
+from dpcausal.schema.scale import Scale
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.preconditions import check_contribution

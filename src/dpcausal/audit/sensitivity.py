@@ -10,9 +10,9 @@ import pyarrow as pa
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim, loss_between, worst_of_all
 from dpcausal.audit.neighbours import worst_pairs
-from dpcausal.columns import Unit
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmMoments
+from dpcausal.schema.columns import Unit
 from dpcausal.testing import standard_schema
 from dpcausal.vault.table import open_table
 

@@ -7,11 +7,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpcausal.arrays import Array, Int64s
-from dpcausal.calibration import Noise
 from dpcausal.ledger import Budget
+from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.engines import Engine, ObservedEngine
 from dpcausal.vault.numerics.learners import Learner

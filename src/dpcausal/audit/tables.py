@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.audit.learners import OWN
 from dpcausal.audit.neighbours import Record
-from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import Schema
-from dpcausal.treatment import listed_values
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import listed_values
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import Answer, AnswerContext, seen_through

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.audit.neighbours import worst_pairs
 from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of
-from dpcausal.cells import Value
-from dpcausal.curve import CurveEstimator
 from dpcausal.diagnostics import Balance, Overlap
-from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     ESTIMATORS,
     ArmContrasts,
@@ -62,9 +58,13 @@ from dpcausal.queries import (
     WeightedCounts,
 )
 from dpcausal.release import Release
-from dpcausal.schema import Protects, Schema
+from dpcausal.results.curve import CurveEstimator
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.cells import Value
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.source import RecordingSource, Source, guarantee_for, narrowed
 from dpcausal.testing import standard_schema
+from dpcausal.utils.arrays import Array
 
 DELTA = 1e-5
 

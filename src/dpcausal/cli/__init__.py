@@ -22,7 +22,7 @@ from dpcausal.cli.run import run
 from dpcausal.cli.site import site
 from dpcausal.cli.site_decisions import add_decision_commands
 from dpcausal.errors import CertificateError, DpcausalError, StudyError
-from dpcausal.plain_text import check_plain_text
+from dpcausal.utils.plain_text import check_plain_text
 
 
 class _FriendlyErrors(TyperGroup):

@@ -25,8 +25,8 @@ KeyFile = Annotated[
 def renew_network(folder: WorkspaceFolder, days: Days = 365) -> None:
     """Give the server and the requesters new certificates. The fingerprint stays, and sites need nothing new."""
     require_extra("nvflare", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
-    from dpcausal.plugins.nvflare.provision import renew  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.nvflare.provision import renew  # noqa: PLC0415 (slow to load)
 
     network = Workspace(folder).network
     check_folder_exists(
@@ -45,14 +45,14 @@ def add_requester(
 ) -> None:
     """Create a key for another requester and, if there is a network, a kit for it."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     public = workspace.add_requester(requester).public
     typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{public}")
     if workspace.network.is_dir():
         require_extra("nvflare", "federation")
-        from dpcausal.plugins.nvflare.provision import add_requester as add  # noqa: PLC0415 (slow to load)
+        from dpcausal.federation.transports.nvflare.provision import add_requester as add  # noqa: PLC0415 (slow to load)
 
         kit = add(workspace.network, requester, days)
         typer.echo(f"{kit.relative_to(workspace.network)}: {_validity(kit)}")
@@ -62,8 +62,8 @@ def add_requester(
 def renew_site(folder: SiteFolder, network: Network = "") -> None:
     """Request a new certificate for the network. The old one works until install-kit installs the new one."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
-    from dpcausal.plugins.nvflare.provision import request_renewal  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.provision import request_renewal  # noqa: PLC0415
 
     place = network_of(folder, network)
     check_folder_exists(place / "kit", "install a kit with: dpcausal site install-kit.")
@@ -75,7 +75,7 @@ def renew_site(folder: SiteFolder, network: Network = "") -> None:
 def encrypt_site_key(folder: SiteFolder, key_file: KeyFile = None) -> None:
     """Encrypt the site's key with a passphrase, or change the passphrase."""
     require_extra("cryptography", "federation")
-    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (slow to load)
 
     _encrypt(Policy.read(folder).site, folder / KEY, key_file)
 
@@ -88,14 +88,14 @@ def encrypt_requester_key(
 ) -> None:
     """Encrypt a requester's key with a passphrase, or change the passphrase."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     _encrypt(requester, Workspace(folder).key_file(requester), key_file)
 
 
 def _encrypt(owner: str, file: Path, key_file: Path | None) -> None:
     """Encrypt a key file with the passphrase in a file, or with one that is typed."""
-    from dpcausal.federation.signatures import PASSPHRASE_FILE, Key, check_passphrase  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key, check_passphrase  # noqa: PLC0415 (an extra)
 
     unlock(owner, file)
     key = Key.read(owner, file)
@@ -112,7 +112,7 @@ def _encrypt(owner: str, file: Path, key_file: Path | None) -> None:
 
 
 def _validity(kit: Path) -> str:
-    from dpcausal.plugins.nvflare.certificates import Validity  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.certificates import Validity  # noqa: PLC0415 (slow to load)
 
     validity = Validity.of(kit)
     return f"valid until {validity.end:%Y-%m-%d}, {validity.days_left(datetime.now(UTC))} days"

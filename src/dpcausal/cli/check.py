@@ -11,7 +11,7 @@ from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
-    from dpcausal.schema import Schema
+    from dpcausal.schema.schema import Schema
 
 MARK = "[not private, not for sharing]"
 _POLICY = "policy.toml"
@@ -51,7 +51,7 @@ def check(
 
 def _schema(file: Path) -> "Schema":
     """Return the schema of a study file, or of a file that holds nothing else."""
-    from dpcausal.schema import Schema  # noqa: PLC0415 (slow to load)
+    from dpcausal.schema.schema import Schema  # noqa: PLC0415 (slow to load)
 
     try:
         alone = {"treatment", "outcome"} <= tomllib.loads(file.read_text(encoding="utf-8")).keys()
@@ -70,7 +70,7 @@ def _policies(given: Path | None, table: str) -> list[Path]:
 
 def _check_allowed(file: Path) -> None:
     require_extra("cryptography", "federation")
-    from dpcausal.site.policy import Policy  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.policy import Policy  # noqa: PLC0415 (slow to load)
 
     if file.name != _POLICY:
         raise StudyError(expected=f"a file named {_POLICY}", got=file.name, hint="pass the site's own policy.")

@@ -10,7 +10,7 @@ from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
-    from dpcausal.site.people import Person, Role
+    from dpcausal.federation.site.people import Person, Role
 
 SiteFolder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The site's folder.")]
 Workspace = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The coordinator's workspace.")]
@@ -39,7 +39,7 @@ def site_console(folder: SiteFolder, listen: Listen = "127.0.0.1:8480", *, behin
     """Serve the pages of a site, until stopped: review, decide, look at the budget and at what left."""
     require_extra("cryptography", "federation")
     require_extra("flask", "console")
-    from dpcausal.console.server import serve  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.console.server import serve  # noqa: PLC0415 (slow to load)
 
     serve("site", folder, listen, behind_proxy=behind_proxy)
 
@@ -50,7 +50,7 @@ def coordinator_console(
     """Serve the pages of a coordinator, until stopped: studies and sites, certificates, effects."""
     require_extra("cryptography", "federation")
     require_extra("flask", "console")
-    from dpcausal.console.server import serve  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.console.server import serve  # noqa: PLC0415 (slow to load)
 
     serve("coordinator", folder, listen, behind_proxy=behind_proxy)
 
@@ -58,9 +58,9 @@ def coordinator_console(
 def create_console_key(folder: SiteFolder) -> None:
     """Create the key with which the console signs the decisions of people who logged in."""
     require_extra("cryptography", "federation")
-    from dpcausal.console.settings import KEY  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.site.site import Site  # noqa: PLC0415
+    from dpcausal.federation.console.settings import KEY  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.site import Site  # noqa: PLC0415
 
     site = Site(folder)
     if (folder / KEY).exists():
@@ -77,7 +77,7 @@ def create_console_key(folder: SiteFolder) -> None:
 def set_password(folder: SiteFolder, login: AccountName) -> None:
     """Set the password of a local account at the console; asked for, or read from standard input."""
     require_extra("cryptography", "federation")
-    from dpcausal.site.changes import Changes  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
 
     person, password = _asked_password(folder, login, "dpcausal site people add FOLDER NAME --role … --login LOGIN")
     changes = Changes(folder)
@@ -102,8 +102,8 @@ def add_coordinator_person(
 ) -> None:
     """Add a person who may log in to the coordinator's console."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace as Folder  # noqa: PLC0415 (an extra)
-    from dpcausal.site.people import Person, add_person  # noqa: PLC0415
+    from dpcausal.federation.coordinator.workspace import Workspace as Folder  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.people import Person, add_person  # noqa: PLC0415
 
     _ = Folder(folder).roster  # raises unless this is a workspace
     person = Person(name, cast("tuple[Role, ...]", tuple(dict.fromkeys(role))), login=login)  # which checks the roles
@@ -115,7 +115,7 @@ def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
     """Return the person of a folder with this login, and the new password."""
     require_extra("cryptography", "federation")
     require_extra("flask", "console")
-    from dpcausal.site.people import People  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.people import People  # noqa: PLC0415 (slow to load)
 
     person = People.read(folder).with_login(login)
     if person is None:
@@ -128,7 +128,7 @@ def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
 
 
 def _set_password(folder: Path, person: "Person", password: str) -> None:
-    from dpcausal.console.accounts import Accounts  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.console.accounts import Accounts  # noqa: PLC0415 (an extra)
 
     Accounts(folder).set_password(person.login, password)
     typer.echo(f"Set the password of {person.name}.")

@@ -15,12 +15,12 @@ from dpcausal.cli.passphrase import unlock
 from dpcausal.cli.private_files import PrivateFiles
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import RefusedError, StudyError, TransportError
-from dpcausal.plain_text import is_plain_text
+from dpcausal.utils.plain_text import is_plain_text
 
 if TYPE_CHECKING:
-    from dpcausal.effect import Effect
-    from dpcausal.federation.coordinator import Coordinator
-    from dpcausal.federation.transport import Transport
+    from dpcausal.federation.coordinator.coordinator import Coordinator
+    from dpcausal.federation.protocol.transport import Transport
+    from dpcausal.results.effect import Effect
 
 federation = typer.Typer(
     cls=PrivateFiles,
@@ -55,13 +55,13 @@ def init(  # noqa: PLR0913, PLR0917
     require_extra("cryptography", "federation")
     if host:
         require_extra("nvflare", "federation")
-    from dpcausal.federation.workspace import Workspace, check_name  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace, check_name  # noqa: PLC0415 (an extra)
 
     check_name(name or requester)
     workspace = Workspace.new(folder, requester)
     typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{workspace.key(requester).public}")
     if host:
-        from dpcausal.plugins.nvflare.provision import create_authority  # noqa: PLC0415 (slow to load)
+        from dpcausal.federation.transports.nvflare.provision import create_authority  # noqa: PLC0415 (slow to load)
 
         fingerprint = create_authority(workspace.network, name or requester, host, port, days)
         typer.echo(f"Name of the federation: {name or requester}")
@@ -76,7 +76,7 @@ def key(
 ) -> None:
     """Print a requester's public key, for [requesters] in a site's policy."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = [requester] if requester else sorted(file.stem for file in folder.glob("*.key"))
     if len(names) != 1:
@@ -92,8 +92,8 @@ def key(
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network, to read out to each site by telephone."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
-    from dpcausal.plugins.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
     network = Workspace(folder).network
     check_folder_exists(network / "authority", _CREATE_NETWORK)
@@ -119,7 +119,7 @@ def admit(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Add a site to the roster, and with --request admit it to the network."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     known = workspace.roster.sites.get(site)
@@ -134,7 +134,7 @@ def admit(  # noqa: PLR0913, PLR0917
     signed = None
     if request:
         require_extra("nvflare", "federation")
-        from dpcausal.plugins.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
+        from dpcausal.federation.transports.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
         signed = sign(workspace.network, request, site, days)
     try:
@@ -152,7 +152,7 @@ def admit(  # noqa: PLR0913, PLR0917
 def sites(folder: Folder) -> None:
     """Print the tables [sites] and [secure] of a study with secure sums, from the roster."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     keys = Workspace(folder).roster.keys
     if len(keys) < 2:
@@ -180,8 +180,8 @@ def serve(folder: Folder) -> None:
     or is not valid yet, at the start or later.
     """
     require_extra("nvflare", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
-    from dpcausal.plugins.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
     workspace = Workspace(folder)
     kit = workspace.network / "server"
@@ -197,7 +197,7 @@ def ask(
 ) -> None:
     """Write a study's request to a file, for sites without a network."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.transport import FileTransport  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415 (an extra)
 
     transport = FileTransport(files)
     coordinator = _coordinator(folder, study, transport)
@@ -263,8 +263,8 @@ def _evaluated(coordinator: "Coordinator") -> tuple["Effect", list[object]]:
 
 
 def _transport(folder: Path, requester: str, files: Path | None, kit: Path | None) -> "Transport":
-    from dpcausal.federation.transport import FileTransport  # noqa: PLC0415
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415
 
     if files and kit:
         raise StudyError(expected="--files or --kit", got="both", hint="choose one of the two.")
@@ -275,8 +275,8 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
         kit, "pass --files FOLDER, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.certificates import check_certificate  # noqa: PLC0415 (slow to load)
-    from dpcausal.plugins.nvflare.transport import FlareTransport  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.certificates import check_certificate  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.transport import FlareTransport  # noqa: PLC0415
 
     check_certificate(kit)
     return FlareTransport(kit)
@@ -284,7 +284,7 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
 
 def _mailbox_transport(folder: Path, study: Path) -> "Transport":
     """Return the transport of the workspace's mailbox, after the sites that joined it were added to the roster."""
-    from dpcausal.plugins.mailbox.transport import MailboxTransport, requester_client  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.transport import MailboxTransport, requester_client  # noqa: PLC0415 (an extra)
 
     for site in admit_joined_sites(folder):
         typer.echo(f"{site} joined the mailbox, and is in the roster.", err=True)
@@ -292,8 +292,8 @@ def _mailbox_transport(folder: Path, study: Path) -> "Transport":
 
 
 def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: Any) -> "Coordinator":  # noqa: ANN401
-    from dpcausal.federation.coordinator import Coordinator  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.coordinator import Coordinator  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     requester = read_study(study).requester
@@ -305,9 +305,9 @@ def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: 
 
 def _stray_files(folder: Path, requests: Collection[str]) -> Iterator[str]:
     """Yield a line for each file that is not a message to one of these requests, with the reason."""
-    from dpcausal.federation.protocol import Message  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.federation.transport import read_bounded  # noqa: PLC0415
+    from dpcausal.federation.protocol.messages import Message  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
+    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
 
     for file in sorted(folder.glob("*")):
         name = str(file) if is_plain_text(str(file)) else ascii(str(file))

@@ -37,8 +37,8 @@ def init(
     Start here. Treatment, outcome and epsilon are left blank, and bounds and values unless a codebook has them. The
     first line of a .csv file must hold the column names: a line that looks like values is refused, and not shown.
     """
-    from dpcausal.codebook import read_codebook  # noqa: PLC0415 (slow to load, as are those below)
-    from dpcausal.study_template import study_to_fill_in, write_new  # noqa: PLC0415
+    from dpcausal.schema.codebook import read_codebook  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.study.template import study_to_fill_in, write_new  # noqa: PLC0415
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}

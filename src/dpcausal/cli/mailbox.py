@@ -40,9 +40,9 @@ def create(
 ) -> None:
     """Create a mailbox in a workspace: its authority, the server's certificate, and the settings."""
     require_mailbox()
-    from dpcausal.federation.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
-    from dpcausal.plugins.mailbox.authority import fingerprint_of  # noqa: PLC0415
-    from dpcausal.plugins.mailbox.settings import Mailbox  # noqa: PLC0415
+    from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.authority import fingerprint_of  # noqa: PLC0415
+    from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415
 
     names = sorted(file.stem for file in folder.glob("*.key"))
     if not names:
@@ -70,7 +70,7 @@ def serve(
 ) -> None:
     """Run the mailbox server, until stopped. It may run several times, on several machines, with one database."""
     opened = opened_mailbox(folder)
-    from dpcausal.plugins.mailbox.serve import serve as run_server  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.serve import serve as run_server  # noqa: PLC0415 (an extra)
 
     run_server(opened, listen or f"0.0.0.0:{opened.port}", workers, threads)
 
@@ -102,7 +102,7 @@ def revoke(folder: Workspace, name: SiteName) -> None:
 @mailbox.command()
 def status(folder: Workspace, as_json: AsJson = False) -> None:
     """Print when each site polled last, and how many requests wait for it."""
-    from dpcausal.plugins.mailbox.authority import SERVER, last_day  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.authority import SERVER, last_day  # noqa: PLC0415 (an extra)
 
     sites = client_of(folder).call("GET", "/sites")["sites"]
     days = (last_day(folder / "mailbox" / SERVER) - datetime.now(UTC)).days
@@ -140,7 +140,7 @@ def invite(
     hours: Annotated[int, typer.Option(min=1, help="How long the invitation is valid.")] = 72,
 ) -> None:
     """Invite a site to the mailbox: print a token, which it uses once."""
-    from dpcausal.plugins.mailbox.transport import invite as send_invitation  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.transport import invite as send_invitation  # noqa: PLC0415 (an extra)
 
     authority = opened_mailbox(folder).authority
     invitation = send_invitation(client_of(folder), folder / "mailbox" / "invitations", name, authority, hours * 3600)
@@ -157,9 +157,9 @@ def join_site_to_mailbox(
 ) -> None:
     """Join a mailbox with the coordinator's token: send it the site's public key."""
     require_mailbox()
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.plugins.mailbox.poller import join_mailbox  # noqa: PLC0415
-    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
+    from dpcausal.federation.transports.mailbox.poller import join_mailbox  # noqa: PLC0415
 
     key = Key.read(Policy.read(folder).site, folder / KEY)
     address = join_mailbox(folder / "mailbox", token, key)
@@ -174,11 +174,11 @@ def poll(
 ) -> None:
     """Poll the mailbox and answer requests for approved studies, until stopped."""
     require_mailbox()
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.plugins.mailbox.calls import CallFailedError  # noqa: PLC0415
-    from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
-    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
-    from dpcausal.site.worker import run_in_subprocess  # noqa: PLC0415
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
+    from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
+    from dpcausal.federation.transports.mailbox.calls import CallFailedError  # noqa: PLC0415
+    from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
 
     key = Key.read(Policy.read(folder).site, folder / KEY)
     client, outbox = client_in(folder / "mailbox", key), Outbox(folder / "mailbox" / "outbox")

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dpcausal.errors import DpcausalError, StudyError
-from dpcausal.federation.health import BROKEN, Check, Status
+from dpcausal.federation.operation.health import BROKEN, Check, Status
 
 _VALUES = {
     "serving": ("serving", "Whether a process serves."),

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from dpcausal.cli.requirements import require_extra
 
 if TYPE_CHECKING:
-    from dpcausal.plugins.mailbox.client import Client
-    from dpcausal.plugins.mailbox.settings import Mailbox
+    from dpcausal.federation.transports.mailbox.client import Client
+    from dpcausal.federation.transports.mailbox.settings import Mailbox
 
 
 def opened_mailbox(folder: Path) -> "Mailbox":
     """Return the mailbox in a workspace."""
     require_mailbox()
-    from dpcausal.plugins.mailbox.settings import Mailbox  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415 (an extra)
 
     return Mailbox.read(folder / "mailbox")
 
@@ -21,7 +21,7 @@ def opened_mailbox(folder: Path) -> "Mailbox":
 def client_of(folder: Path) -> "Client":
     """Return a client that signs with the key of a requester of this workspace."""
     opened = opened_mailbox(folder)
-    from dpcausal.plugins.mailbox.transport import requester_client  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.transport import requester_client  # noqa: PLC0415 (an extra)
 
     name = next((name for name in opened.requesters if (folder / f"{name}.key").is_file()), "")
     return requester_client(folder, name)
@@ -35,7 +35,7 @@ def require_mailbox() -> None:
 
 def admit_joined_sites(folder: Path) -> dict[str, str]:
     """Add the sites that accepted an invitation to the roster, and return their keys."""
-    from dpcausal.federation.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
-    from dpcausal.plugins.mailbox.transport import admit_joined  # noqa: PLC0415
+    from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transports.mailbox.transport import admit_joined  # noqa: PLC0415
 
     return admit_joined(client_of(folder), folder / "mailbox" / "invitations", Opened(folder))

@@ -15,8 +15,8 @@ from dpcausal.cli.site import site
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dpcausal.federation.archive import Manifest
-    from dpcausal.federation.health import Status
+    from dpcausal.federation.operation.archive import Manifest
+    from dpcausal.federation.operation.health import Status
 
 Listen = Annotated[str, typer.Option(help="Serve the metrics at this address, for instance 127.0.0.1:9464.")]
 Out = Annotated[Path, typer.Option(dir_okay=False, help="The new file to write.")]
@@ -53,7 +53,7 @@ def print_federation_metrics(folder: WorkspaceFolder, listen: Listen = "") -> No
 def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
     """Write a checked backup of the site, also while it answers. The table is not in it."""
     require_extra("cryptography", "federation")
-    from dpcausal.site.backup import backup_site  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.backup import backup_site  # noqa: PLC0415 (slow to load)
 
     _report(backup_site(folder, out, with_keys=with_keys), f"Wrote {out}")
 
@@ -62,7 +62,7 @@ def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
 def restore(file: Backup, folder: NewFolder) -> None:
     """Restore a site to a new folder. Exit status 1 if people must renew something before it answers."""
     require_extra("cryptography", "federation")
-    from dpcausal.site.backup import restore_site  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.backup import restore_site  # noqa: PLC0415 (slow to load)
 
     restored = restore_site(file, folder)
     _report(restored.manifest, f"Restored {folder}")
@@ -86,8 +86,8 @@ def confirm(
     """Confirm people, requesters and settings, after an edit of the policy or a restore. The site answers only then."""
     require_extra("cryptography", "federation")
     from dpcausal.cli.site_decisions import ask_to_confirm  # noqa: PLC0415 (it imports this package's commands)
-    from dpcausal.site.changes import Changes  # noqa: PLC0415 (slow to load)
-    from dpcausal.site.confirmation import described  # noqa: PLC0415
+    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.confirmation import described  # noqa: PLC0415
 
     changes = Changes(folder)
     found = changes.unconfirmed()
@@ -106,7 +106,7 @@ def confirm(
 def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = False) -> None:
     """Write a checked backup of the workspace, also while it is in use."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.backup import backup_workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.backup import backup_workspace  # noqa: PLC0415 (an extra)
 
     _report(backup_workspace(folder, out, with_keys=with_keys), f"Wrote {out}")
 
@@ -115,7 +115,7 @@ def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = F
 def restore_federation(file: Backup, folder: NewFolder) -> None:
     """Restore a workspace to a new folder."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.backup import restore_workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.backup import restore_workspace  # noqa: PLC0415 (an extra)
 
     manifest = restore_workspace(file, folder)
     if (folder / "nvflare" / "server").is_dir():
@@ -127,8 +127,8 @@ def restore_federation(file: Backup, folder: NewFolder) -> None:
 def update_site_kit(folder: SiteFolder) -> None:
     """Write the settings of this version of dpcausal into the site's kits: after an upgrade, or after a move."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
-    from dpcausal.site.status import kits_of  # noqa: PLC0415
+    from dpcausal.federation.site.status import kits_of  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
 
     kits = kits_of(folder)
     for kit in kits:
@@ -142,7 +142,7 @@ def update_site_kit(folder: SiteFolder) -> None:
 def update_server_kit(folder: WorkspaceFolder) -> None:
     """Write the settings of this version of dpcausal into the server's kit: after an upgrade, or after a move."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
 
     kit = folder / "nvflare" / "server"
     check_folder_exists(kit, "create the network with: dpcausal federation init FOLDER NAME --host HOST.")
@@ -152,14 +152,14 @@ def update_server_kit(folder: WorkspaceFolder) -> None:
 
 def _site_look(folder: Path) -> "Callable[[], Status]":
     require_extra("cryptography", "federation")
-    from dpcausal.site.status import site_status  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.status import site_status  # noqa: PLC0415 (slow to load)
 
     return lambda: site_status(folder)
 
 
 def _federation_look(folder: Path) -> "Callable[[], Status]":
     require_extra("cryptography", "federation")
-    from dpcausal.federation.status import federation_status  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.coordinator.status import federation_status  # noqa: PLC0415 (an extra)
 
     return lambda: federation_status(folder)
 

@@ -9,7 +9,7 @@ from dpcausal.errors import LedgerError, StudyError
 
 if TYPE_CHECKING:
     from dpcausal.ledger import Ledger
-    from dpcausal.study import Study
+    from dpcausal.study.study import Study
 
 StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study file, for example study.toml.")]
 LedgerAddress = Annotated[str, typer.Argument(help="The ledger: a file such as ledger.db, or postgresql+psycopg://…")]
@@ -30,7 +30,7 @@ _FILE = "sqlite:///"
 
 def read_study(file: Path) -> "Study":
     """Read a completed study file."""
-    from dpcausal.study import Study  # noqa: PLC0415 (slow to load)
+    from dpcausal.study.study import Study  # noqa: PLC0415 (slow to load)
 
     try:
         text = file.read_bytes().decode()  # the exact text: sites approve its digest

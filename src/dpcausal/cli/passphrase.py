@@ -18,7 +18,7 @@ def unlock(owner: str, file: Path) -> None:
     Raises:
         TransportError: If the key cannot be read.
     """
-    from dpcausal.federation.signatures import PASSPHRASE_FILE, Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key  # noqa: PLC0415 (an extra)
 
     try:
         Key.read(owner, file)
@@ -33,6 +33,6 @@ def unlock(owner: str, file: Path) -> None:
 
 def unlock_site(folder: Path) -> None:
     """Check that the key of a site can be read; ask for its passphrase as `unlock` does."""
-    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (an extra)
 
     unlock(Policy.read(folder).site, folder / KEY)

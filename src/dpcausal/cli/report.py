@@ -37,9 +37,9 @@ def report(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
     from dpcausal.diagnostics import BalanceTable, OverlapTable  # noqa: PLC0415 (slow to load)
-    from dpcausal.effect import Effect  # noqa: PLC0415
     from dpcausal.page.theme import Theme  # noqa: PLC0415
     from dpcausal.report import Report  # noqa: PLC0415
+    from dpcausal.results.effect import Effect  # noqa: PLC0415
 
     page = Report.of(
         _read(effect, Effect),

@@ -13,8 +13,8 @@ from dpcausal.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from dpcausal.ledger import Ledger
-    from dpcausal.prepared import Prepared
-    from dpcausal.study import Study
+    from dpcausal.study.prepared import Prepared
+    from dpcausal.study.study import Study
     from dpcausal.vault import Vault
 
 
@@ -94,7 +94,7 @@ def _price(study: "Study", vault: "Vault", prepared: "Prepared") -> str:
     from dpcausal.planning.interval_refusals import count_refusals, odds  # noqa: PLC0415
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
     from dpcausal.release import format_receipt  # noqa: PLC0415 (slow to load, as are those below)
-    from dpcausal.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.utils.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
 
     rehearsal = replace(study.rehearsal(vault.n), rule=vault.rule)
     effect = study.with_left_in(

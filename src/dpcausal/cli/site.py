@@ -10,11 +10,11 @@ from dpcausal.cli.passphrase import unlock_site
 from dpcausal.cli.private_files import PrivateFiles
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import StudyError, TransportError
-from dpcausal.hash_chain import dated_back
+from dpcausal.utils.hash_chain import dated_back
 
 if TYPE_CHECKING:
-    from dpcausal.federation.protocol import Code
-    from dpcausal.site.site import Site
+    from dpcausal.federation.protocol.messages import Code
+    from dpcausal.federation.site.site import Site
 
 
 class _FriendlyFileErrors(PrivateFiles):
@@ -55,7 +55,7 @@ Network = Annotated[str, typer.Option(help="The federation, if this site is in s
 def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's name, for instance north.")]) -> None:
     """Create a site: a key, and a policy to fill in."""
     require_extra("cryptography", "federation")
-    from dpcausal.site.policy_template import new_site  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.policy_template import new_site  # noqa: PLC0415 (slow to load)
 
     public = new_site(folder, name)
     typer.echo(f"Created {folder / 'policy.toml'}. Open it and fill in the marked lines.")
@@ -75,8 +75,8 @@ def create_ledger(folder: Folder) -> None:
 def key(folder: Folder) -> None:
     """Print the site's public key, for a coordinator's roster."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
 
     unlock_site(folder)
     typer.echo(Key.read(Policy.read(folder).site, folder / KEY).public)
@@ -112,9 +112,9 @@ def answer(
 ) -> None:
     """Answer a request from a file."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.protocol import MEANINGS, Message  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.site.worker import run_in_subprocess  # noqa: PLC0415
+    from dpcausal.federation.protocol.messages import MEANINGS, Message  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
+    from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
 
     signed = _request(request)
     check_out(out, folder, overwrite=overwrite)
@@ -143,9 +143,9 @@ def request_network_kit(
 ) -> None:
     """Create a key for a network, and the request to send to the coordinator. A site may be in several networks."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.networks import new_network  # noqa: PLC0415 (slow to load)
-    from dpcausal.plugins.nvflare.provision import request_kit  # noqa: PLC0415
-    from dpcausal.site.policy import Policy  # noqa: PLC0415
+    from dpcausal.federation.site.policy import Policy  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.networks import new_network  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.provision import request_kit  # noqa: PLC0415
 
     name = Policy.read(folder).site
     request = request_kit(new_network(folder, federation), federation, name)
@@ -163,8 +163,8 @@ def install_network_kit(
 ) -> None:
     """Install the kit for the network from the signed request, or renew it."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
-    from dpcausal.plugins.nvflare.provision import install_kit  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.provision import install_kit  # noqa: PLC0415
 
     install_kit(network_of(folder, network, pending=True), signed, fingerprint)
     typer.echo(f"Installed. To answer requests, run: dpcausal site serve {folder}")
@@ -177,8 +177,8 @@ def serve(folder: Folder, network: Network = "") -> None:
     Exit status 3 if the certificate has expired or is not valid yet, at the start or later.
     """
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
-    from dpcausal.plugins.nvflare.start import start_site  # noqa: PLC0415
+    from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.transports.nvflare.start import start_site  # noqa: PLC0415
 
     kit = network_of(folder, network) / "kit"
     check_folder_exists(kit, "install a kit with: dpcausal site request-kit, then: dpcausal site install-kit.")
@@ -218,7 +218,7 @@ def audit_log(
 def open_site(folder: Path) -> "Site":
     """Open the site in a folder."""
     require_extra("cryptography", "federation")
-    from dpcausal.site.site import Site  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load)
 
     unlock_site(folder)
     return Site(folder)
@@ -255,9 +255,9 @@ def check_out(out: Path, folder: Path, *, overwrite: bool) -> None:
 
 def _request(file: Path) -> str:
     """Read a signed request from a file. The site checks the signature."""
-    from dpcausal.federation.protocol import Request  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.federation.transport import read_bounded  # noqa: PLC0415
+    from dpcausal.federation.protocol.messages import Request  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
+    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
 
     text = read_bounded(file)
     try:

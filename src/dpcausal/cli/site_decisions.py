@@ -11,8 +11,8 @@ from dpcausal.cli.site import Folder, check_out, open_site
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
-    from dpcausal.site.decisions import DecisionKind
-    from dpcausal.site.people import Role
+    from dpcausal.federation.site.decisions import DecisionKind
+    from dpcausal.federation.site.people import Role
 
 Digest = Annotated[str, typer.Argument(help="The whole digest of the study, as the review shows it.")]
 KeyFile = Annotated[Path, typer.Option("--key", exists=True, dir_okay=False, help="The file of your own key.")]
@@ -49,7 +49,7 @@ def create_person_key(
 ) -> None:
     """Create your own key, which signs your decisions, and print its public part."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
 
     if file.exists():
         raise StudyError(
@@ -65,7 +65,7 @@ def person_key(
 ) -> None:
     """Print the public part of your own key, for the site's list of people."""
     require_extra("cryptography", "federation")
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
 
     typer.echo(Key.read("", file).public)
 
@@ -78,7 +78,7 @@ def export(
 ) -> None:
     """Export the audit log, each answer with its price in the ledger and its receipts. Both are verified."""
     opened = open_site(folder)
-    from dpcausal.site.export import FORMATS, exported  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.export import FORMATS, exported  # noqa: PLC0415 (slow to load)
 
     if form not in FORMATS:
         raise StudyError(expected=f"a format: {', '.join(FORMATS)}", got=repr(form), hint="correct --format.")
@@ -106,7 +106,7 @@ def add(
     login: Annotated[str, typer.Option(help="The subject of the person's login at the site's console.")] = "",
 ) -> None:
     """Add a person, who may then read, decide or operate as the roles say."""
-    from dpcausal.site.people import Person  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.people import Person  # noqa: PLC0415 (slow to load)
 
     roles = tuple(cast("Role", each) for each in dict.fromkeys(role))  # `Person` checks them
     person = Person(name, roles, key=key, login=login)
@@ -126,9 +126,9 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
 ) -> tuple[str, str]:
     """Show a study, ask, sign and record; return the study's digest and its status."""
     opened = open_site(folder)
-    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.site.decisions import sign_decision  # noqa: PLC0415
-    from dpcausal.site.people import nobody  # noqa: PLC0415
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.decisions import sign_decision  # noqa: PLC0415
+    from dpcausal.federation.site.people import nobody  # noqa: PLC0415
 
     key = Key.read("", key_file)
     person = opened.people.with_key(key.public)

@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, characteristic_of, seen
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
-from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
 from dpcausal.queries.features import Estimand, design_names, feature_names, name_tuple
 from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
-from dpcausal.real import Real
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.results.propensity_score import PropensityScore
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
-from dpcausal.text import table_rows
-from dpcausal.validation import is_number
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import table_rows
+from dpcausal.utils.validation import is_number
 
 _FIRST = 0.25
 """The share of the rest of epsilon, after the score, for the comparison before weighting: it needs far less noise."""

@@ -9,10 +9,10 @@ from dpcausal.estimators.covariate_scales import counted_numbers, fits, stored_o
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.scale_fit import FittedScale
 from dpcausal.queries import CovariateCounts
-from dpcausal.real import Real
 from dpcausal.release import Receipt, format_receipt
+from dpcausal.schema.real import Real
 from dpcausal.source import Source, guarantee_for
-from dpcausal.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
 _CRITICAL = 1.96
 

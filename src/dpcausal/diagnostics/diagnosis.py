@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import simulated
 from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
-from dpcausal.text import format_number, html_table, table_rows, text_table
+from dpcausal.uncertainty.interval import simulated
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
 LEVEL = 0.95
 """The probability that a bar contains the number without noise."""

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.diagnostics.diagnosis import LEVEL, Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import half_width
-from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import feature_names, name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
+from dpcausal.results.propensity_score import PropensityScore
 from dpcausal.source import Source, guarantee_for
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.interval import half_width
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.scaled_features import names_in, seen_as
 from dpcausal.guarantee import Guarantee
-from dpcausal.propensity_score import PropensityScore, score_release
 from dpcausal.queries import ObjectivePerturbedLogistic, Query
 from dpcausal.release import Release
+from dpcausal.results.propensity_score import PropensityScore, score_release
 from dpcausal.source import Source
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 BEFORE = "the score was released and paid for before"
 

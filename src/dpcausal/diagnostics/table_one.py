@@ -7,17 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.diagnostics.diagnosis import Reading, reading_of, readings, versions
 from dpcausal.errors import QueryError
 from dpcausal.queries import ArmRegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
-from dpcausal.real import Real
 from dpcausal.release import Release
+from dpcausal.schema.real import Real
 from dpcausal.source import Source
-from dpcausal.text import format_number
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import format_number
 
 Readings = tuple[Reading | None, ...]
 """A number for each arm; None where noise hides it."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Binary
-from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import JointEstimate, JointNoise
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
 
 
 def adjusted_means(  # noqa: PLR0913 (all but two have names)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.estimators.narrower import narrower
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateTotals
 from dpcausal.queries.features import design_names
 from dpcausal.release import Receipt
 from dpcausal.source import Source
+from dpcausal.utils.arrays import Array
 
 _SHARE = 0.1
 """The share of the guarantee that the means get: their noise counts as far as effects vary with covariates."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Array
 from dpcausal.estimators.interval_policy import ARM_NOISE_SDS
 from dpcausal.estimators.noise_aware_regression import (
     ARMS_DIFFER,
@@ -27,10 +26,11 @@ from dpcausal.estimators.noise_aware_regression import (
 from dpcausal.estimators.outcome_regression import unread_covariates
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.estimators.scaled_features import surely_varies, unscaled_among
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
 
 if TYPE_CHECKING:
     from dpcausal.queries import ArmRegressionMoments

@@ -7,15 +7,15 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
-from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
-from dpcausal.other_names import OtherNames
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
+from dpcausal.results.effect import Effect
 from dpcausal.source import RecordingSource, Source, units_compared
+from dpcausal.utils.other_names import OtherNames
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
 

@@ -8,20 +8,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Binary
-from dpcausal.derivatives import Numbers, slopes, within
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import CellMoments, LookMoments
 from dpcausal.release import Release, ValueOf
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
-from dpcausal.treatment import Treatment
+from dpcausal.uncertainty.derivatives import Numbers, slopes, within
+from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.arrays import Array
 
 MOST_CELLS = 60
 """Noise in an average over strata grows with the root of their number; more cells than these would be mostly noise."""

@@ -7,17 +7,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcausal.columns import indicator_of
 from dpcausal.estimators.narrower import narrower, noise_sd
 from dpcausal.estimators.scale_fit import FittedScale, fit_scale, typical_scale
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
 from dpcausal.queries.features import covariates_named
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import indicator_of
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, answered, has_declared_scales, innermost, is_scalable, scaled
 
 _SHARES, _USUAL = (0.025, 0.05, 0.1, 0.2), 0.1

@@ -8,11 +8,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.estimators.weighted_histogram import WeightedHistogram
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.release import Release
 from dpcausal.source import Source
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
 
 _Z = NormalDist().inv_cdf(0.975)
 """Slopes are taken over a 95 % interval of each quantile."""

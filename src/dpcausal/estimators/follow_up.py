@@ -8,14 +8,14 @@ from typing import Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.estimators.survival_curves import Grid, Measured, at_risk, counts_behind, martingale_residuals, measures
 from dpcausal.estimators.weighted_histogram import WeightedHistogram, Weighting
 from dpcausal.guarantee import Guarantee
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import EventCounts
 from dpcausal.release import Release
 from dpcausal.source import Source
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from dpcausal.utils.arrays import Array
 
 _CLEAR = 4.0
 """A number of units is clear of its noise where it is so many standard deviations of the noise above 0."""

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.derivatives import Numbers
 from dpcausal.errors import QueryError
 from dpcausal.estimators.moments import COUNT, MOMENTS, columns_of, moment
 from dpcausal.queries import CustomSums
 from dpcausal.queries.quantities import middle_and_half
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.expressions import (
     Call,
     Cell,
@@ -29,7 +28,8 @@ from dpcausal.sums.expressions import (
     parse,
     parts,
 )
-from dpcausal.validation import did_you_mean
+from dpcausal.uncertainty.derivatives import Numbers
+from dpcausal.utils.validation import did_you_mean
 
 _FUNCTIONS = {"sqrt": np.sqrt, "log": np.log, "exp": np.exp}
 _PUBLIC = ("middle", "half")

@@ -9,17 +9,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.derivatives import slopes
 from dpcausal.estimators.formula import Formulas
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CustomSums, seen_by
 from dpcausal.queries.look_moments import norm_of
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
+from dpcausal.schema.real import Real
 from dpcausal.sums.cases import domain_of
 from dpcausal.sums.sensitivity import sensitivity_bound
 from dpcausal.sums.weights import best_weights, drawn_moves
+from dpcausal.uncertainty.derivatives import slopes
+from dpcausal.utils.arrays import Array
 
 _MIDDLES = {0.1: 0.1, 0.3: 0.2, 0.5: 0.25, 0.7: 0.2, 0.9: 0.1}
 """Around which parts of their ranges numbers are taken to lie, and within how much, in turn, where nothing is expected

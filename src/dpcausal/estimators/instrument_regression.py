@@ -17,14 +17,14 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import Signs
 from dpcausal.estimators.scaled_features import left_by_scores
-from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.queries.features import design_names
 from dpcausal.queries.instrument_moments import RECEIVED
 from dpcausal.queries.regression_moments import OUTCOME
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, WrappedSource
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
 
 
 class _ReceivedSource(WrappedSource):

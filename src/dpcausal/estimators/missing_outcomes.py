@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpcausal.curve import EffectCurve
-from dpcausal.derivatives import Numbers, within
-from dpcausal.effect import Effect
-from dpcausal.effect_measures import share_lines
 from dpcausal.guarantee import Guarantee
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import MissingOutcomes
 from dpcausal.release import Release, ValueOf
+from dpcausal.results.curve import EffectCurve
+from dpcausal.results.effect import Effect
+from dpcausal.results.effect_measures import share_lines
 from dpcausal.source import OwnQueriesSource, Source, guarantee_for, is_within
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 Result = TypeVar("Result")
 

@@ -13,15 +13,15 @@ from typing import Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import covariates_named
-from dpcausal.real import Real
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Array
 
 _PLACES = np.linspace(-4, 4, 81)
 _DENSITY = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from dpcausal.derivatives import Numbers
 from dpcausal.errors import QueryError
 from dpcausal.queries.custom_sums import quoted
 from dpcausal.queries.quantities import middle_and_half
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.expressions import Call, Name, check_arguments
+from dpcausal.uncertainty.derivatives import Numbers
 
 MOMENTS = {"mean": "column", "variance": "column", "covariance": "column, column"}
 """The moments, with what their arguments are."""

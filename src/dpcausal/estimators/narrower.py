@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Receipt
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 
 

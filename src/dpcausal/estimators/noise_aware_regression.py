@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Binary
 from dpcausal.estimators.outcome_regression import OutcomeRegressions, tables_of_moments
 from dpcausal.estimators.scaled_features import (
     scaled_among,
@@ -25,8 +23,10 @@ from dpcausal.estimators.scaled_features import (
 )
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
+from dpcausal.utils.arrays import Array
 
 _EXPLAINED, _EXPLAINED_OF_BINARY = 1 / 3, 0.05
 """The share of the outcome's variance within arms that the prior expects of all features together, and once more along

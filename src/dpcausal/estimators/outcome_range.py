@@ -3,19 +3,19 @@
 import math
 from dataclasses import dataclass, replace
 
-from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, RefusedError, SchemaError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import OutcomesBelow
-from dpcausal.real import Real
+from dpcausal.queries.calibration import calibrate
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
-from dpcausal.text import format_number
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.text import format_number
+from dpcausal.utils.validation import is_number
 
 _TAIL_SDS = 2.0
 """A count beyond a bound must be below the tail by so many standard deviations of its noise."""

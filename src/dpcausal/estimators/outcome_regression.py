@@ -7,18 +7,18 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Indicator
 from dpcausal.estimators.interval_policy import arm_below_noise, not_adjusted
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.queries.profiles import missing_ticks
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
-from dpcausal.real import Real
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Indicator
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
+from dpcausal.utils.arrays import Array
 
 _HIDDEN_SHARE = 0.05
 """A covariate counts as constant only where noise could hide no larger a share of its largest variance."""

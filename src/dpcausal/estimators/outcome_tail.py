@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 
 RATIO, STEPS = 2**0.5, 24
 """The grid of distances from the anchor: so many edges, each so many times as far as the one before."""

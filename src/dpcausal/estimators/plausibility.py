@@ -7,11 +7,11 @@ without one may still be wrong.
 import math
 from dataclasses import dataclass, replace
 
-from dpcausal.columns import Binary
-from dpcausal.effect import Effect
 from dpcausal.release import Release
-from dpcausal.schema import Schema
-from dpcausal.text import format_number
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.text import format_number
 
 _WITHIN = 4.0
 """A number equals a value where it is within so many standard deviations of its noise. Laplace noise stays within in

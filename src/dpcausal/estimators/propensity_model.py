@@ -10,12 +10,12 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.propensity import EXPECTED_INFORMATION, PropensityUncertainty
-from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, Query
 from dpcausal.queries.features import feature_names
 from dpcausal.release import Release
+from dpcausal.results.propensity_score import PropensityScore
 from dpcausal.source import Source, guarantee_for
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from statistics import NormalDist
 
 from dpcausal.errors import QueryError
 from dpcausal.estimators.scale_fit import FittedScale
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import MOST_STRATA
 from dpcausal.queries.query import GRID
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, innermost
-from dpcausal.text import format_number
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.text import format_number
+from dpcausal.utils.validation import is_number
 
 _TAILS = 1.4
 """Edges are at so many times the standard scores of equal shares. Bins of equal shares would be too wide in the tails,

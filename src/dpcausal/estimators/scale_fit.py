@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Array
-from dpcausal.real import Real
-from dpcausal.scale import REACH, Scale, Transform
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import REACH, Scale, Transform
+from dpcausal.utils.arrays import Array
 
 FINE, COARSE = 1024, 32
 """The numbers of fine and of coarse bins between the bounds."""

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Column, Indicator
 from dpcausal.estimators.covariate_scales import ScaledCovariates
-from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.features import covariates_named
-from dpcausal.real import Real
-from dpcausal.scale import REACH
-from dpcausal.schema import Schema
+from dpcausal.results.propensity_score import PropensityScore
+from dpcausal.schema.columns import Column, Indicator
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import REACH
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, scaled
+from dpcausal.utils.arrays import Array
 
 SCALED_VARIANCE = 1 / REACH**2
 """The variance of scores, by the way in which scales are made."""

@@ -15,17 +15,17 @@ from typing import Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Category
 from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.covariate_moments import explained
 from dpcausal.queries.features import Estimand, arm_weights, covariates_named, feature_names, largest_weight
-from dpcausal.real import Real
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, units_compared
+from dpcausal.utils.arrays import Array
 
 _LEAST_SPREAD = 0.0005
 """The least variance that a feature counts as."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.derivatives import Numbers, slopes, within
+from dpcausal.uncertainty.derivatives import Numbers, slopes, within
+from dpcausal.utils.arrays import Array
 
 _LEAST = 1.0
 """The least number of units at risk, so that an empty arm has an answer like any other."""

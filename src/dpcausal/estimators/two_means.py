@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from dpcausal.derivatives import Numbers, within
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, units_compared
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 
 def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None) -> tuple[Numbers, Numbers]:

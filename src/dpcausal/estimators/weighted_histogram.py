@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
 from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, PrivateScore, best_clip, score_share
 from dpcausal.guarantee import Guarantee
-from dpcausal.joint_estimate import JointNoise
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, WeightedCounts
 from dpcausal.queries.features import Estimand, feature_names, name_tuple
 from dpcausal.release import Receipt, Release
 from dpcausal.source import Source
+from dpcausal.uncertainty.joint_estimate import JointNoise
+from dpcausal.utils.arrays import Array
 
 _MIN_ARM_SHARE = 0.1
 """The least share of the sum of weights that an arm counts as; with weights that balance the arms it is a half."""

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from dpcausal.derivatives import Numbers, within
 from dpcausal.estimators.interval_policy import arm_below_noise, hidden_covariates
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in
 from dpcausal.estimators.score_noise import PrivateScore
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import WeightedArms
 from dpcausal.release import Release, ValueOf
 from dpcausal.source import Source, units_compared
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.uncertainty.interval import NoiseTerm
 
 _MIN_ARM_SHARE = 0.1
 """The least share of the sum of weights that an arm counts as; with weights that balance the arms it is a half."""

@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcausal.columns import Binary
-from dpcausal.derivatives import Numbers, slopes, within
-from dpcausal.effect import Effect
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import noise_sd
 from dpcausal.experiment.metric import Metric
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries.metric_moments import MetricMoments, half_range, middle_of
 from dpcausal.release import Release, ValueOf
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
+from dpcausal.uncertainty.derivatives import Numbers, slopes, within
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 _SURE = 4.0
 """An arm is large enough, and a denominator far enough from 0, at so many standard deviations of its error."""

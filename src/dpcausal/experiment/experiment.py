@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 
 import tomli_w
 
-from dpcausal.columns import Unit, declared_dict
 from dpcausal.errors import StudyError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.experiment.estimation import metric_effects
@@ -16,13 +15,14 @@ from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.guarantee import Guarantee
 from dpcausal.inference.many_outcomes import Method
-from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import MetricMoments
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Unit, declared_dict
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
-from dpcausal.treatment import Treatment
-from dpcausal.validation import build, check_format, check_keys, is_number
+from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.validation import build, check_format, check_keys, is_number
 
 if TYPE_CHECKING:
     from dpcausal.queries.metric_moments import MetricColumn

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.experiment.metric import MetricKind
-from dpcausal.text import message
+from dpcausal.utils.text import message
 
 Verdict = Literal["better", "worse", "no clear difference", "no interval"]
 

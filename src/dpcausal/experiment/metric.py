@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from dpcausal.columns import Binary, column_from_dict, column_to_dict
 from dpcausal.errors import SchemaError
-from dpcausal.plain_text import check_plain_text
 from dpcausal.queries.metric_moments import MetricColumn
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.validation import check_keys, is_number
+from dpcausal.schema.columns import Binary, column_from_dict, column_to_dict
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.validation import check_keys, is_number
 
 MetricKind = Literal["mean", "proportion", "ratio"]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol, Self
 
-from dpcausal.effect import Effect
 from dpcausal.experiment.line import NONE, ScorecardLine
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
-from dpcausal.html_page import html_page, html_text
+from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.language import Language
 from dpcausal.page.style import page_header, page_style
 from dpcausal.page.theme import Theme
 from dpcausal.release import Receipt
-from dpcausal.text import message
+from dpcausal.results.effect import Effect
+from dpcausal.utils.text import message
 
 _STYLE = """
 :root { --none: var(--quiet); }

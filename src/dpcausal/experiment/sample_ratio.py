@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from dpcausal.interval import simulated
-from dpcausal.joint_estimate import JointEstimate
+from dpcausal.uncertainty.interval import simulated
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 _DRAWS = 100_000
 _MISMATCH = 0.001

@@ -8,19 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpcausal.effect import Effect
-from dpcausal.effect_measures import Measure, ratio_of_means, shifted
 from dpcausal.errors import RefusedError
 from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
-from dpcausal.interval import NoiseTerm, beyond, few_terms, inverted_half_width
 from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
-from dpcausal.text import format_number, table_rows, text_table
+from dpcausal.results.effect import Effect
+from dpcausal.results.effect_measures import Measure, ratio_of_means, shifted
+from dpcausal.uncertainty.interval import NoiseTerm, beyond, few_terms, inverted_half_width
+from dpcausal.utils.text import format_number, table_rows, text_table
 
 FORMAT = 1
 """The version of the JSON format; docs/scorecard.schema.json describes it."""

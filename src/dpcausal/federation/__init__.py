@@ -1,4 +1,4 @@
-"""Federated analysis: the protocol between sites, signatures, transports, and the coordinator that asks and pools.
+"""Federated analysis: sites that answer, coordinators that ask and add up, and what carries messages between them.
 
-Nothing here can see a table. A site is in a package of its own, `dpcausal.site`.
+Only `site` can see a table.
 """

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Array
-from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
-from dpcausal.interval import NoiseTerm, check_alpha
+from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.interval import NoiseTerm, check_alpha
+from dpcausal.utils.arrays import Array
 
 _CELLS = 2**12
 """Of how many cells the distribution of an error is made; widths allow for the rounding to cells."""

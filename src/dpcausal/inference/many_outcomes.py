@@ -6,15 +6,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError, RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import check_alpha, check_level
 from dpcausal.rehearsal.pricing import check_affords
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
-from dpcausal.text import format_number, text_table
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.interval import check_alpha, check_level
+from dpcausal.utils.text import format_number, text_table
+from dpcausal.utils.validation import is_number
 
 Method = Literal["holm", "bonferroni", "benjamini_hochberg"]
 

@@ -7,11 +7,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
-from dpcausal.interval import check_level
-from dpcausal.text import format_number
+from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.interval import check_level
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import format_number
 
 _FEWEST = 5
 _GRID = 400

@@ -9,11 +9,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
-from dpcausal.interval import check_alpha, simulated
-from dpcausal.text import format_number
+from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.interval import check_alpha, simulated
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import format_number
 
 Spending = Literal["obrien_fleming", "pocock"]
 

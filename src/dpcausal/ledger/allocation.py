@@ -10,7 +10,7 @@ from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.data_set import DataSet
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 
 Period = Literal["month", "quarter", "year"]
 """A calendar period, after which a population's budget is renewed."""

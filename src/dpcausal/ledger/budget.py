@@ -6,9 +6,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Self
 
-from dpcausal.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
 from dpcausal.errors import GuaranteeError
 from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, exact
+from dpcausal.queries.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
 
 _ROUNDED = Fraction(1, 10**8)
 """By which share of rho a part is smaller for each binary digit of the number of parts. That is more than the

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
-from dpcausal.hash_chain import ChainEntry
+from dpcausal.utils.hash_chain import ChainEntry
 
 FORMAT = 1
 """The version of the format of a ledger's entries."""

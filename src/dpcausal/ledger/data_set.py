@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpcausal.columns import Unit, declared_dict
 from dpcausal.errors import LedgerError
-from dpcausal.schema import Protects, Schema
-from dpcausal.validation import LONGEST_VERSION, build, check_keys, is_version
+from dpcausal.schema.columns import Unit, declared_dict
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.utils.validation import LONGEST_VERSION, build, check_keys, is_version
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
-from dpcausal.text import html_bar, html_table
+from dpcausal.utils.text import html_bar, html_table
 
 
 class Ledger(Answers):

@@ -20,7 +20,7 @@ from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store, named
 from dpcausal.ledger.witness import Witness, open_witness
 from dpcausal.queries import QUERIES
-from dpcausal.schema import PROTECTS, Protects
+from dpcausal.schema.schema import PROTECTS, Protects
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
-from dpcausal.hash_chain import digest_of
 from dpcausal.ledger.allocation import Allocation
 from dpcausal.ledger.budget import Budget, Total
 from dpcausal.ledger.chain import Entry
@@ -15,6 +14,7 @@ from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Witness
+from dpcausal.utils.hash_chain import digest_of
 
 
 def there_already(store: Store) -> LedgerError:

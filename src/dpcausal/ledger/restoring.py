@@ -12,13 +12,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from dpcausal.calibration import float_above, gaussian_sd
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.witness import Witness
 from dpcausal.queries import QUERIES
+from dpcausal.queries.calibration import float_above, gaussian_sd
 from dpcausal.release import Receipt
 
 Family = Literal["laplace", "smooth", "heuristic"]

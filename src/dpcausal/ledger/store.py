@@ -26,9 +26,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError
 
-from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger.chain import REQUEST_KINDS, Entry, Kind
 from dpcausal.ledger.database import Database, address_of
+from dpcausal.utils.hash_chain import digest_of_text
 
 ENTRIES = Table(
     "dpcausal_ledger",

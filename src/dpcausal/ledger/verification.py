@@ -7,11 +7,11 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.hash_chain import verify
 from dpcausal.ledger.chain import Entry, Kind, broken_at, check_order, unreadable_at
 from dpcausal.ledger.running_total import RunningTotal, last_checkpoint_up_to
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Witness
+from dpcausal.utils.hash_chain import verify
 
 Running = TypeVar("Running", bound=RunningTotal)
 

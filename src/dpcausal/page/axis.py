@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from dpcausal.html_page import html_text
+from dpcausal.page.html_page import html_text
 from dpcausal.page.language import Language
 
 _MARGIN = 0.04

@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dpcausal.html_page import html_text
 from dpcausal.page.axis import Axis
+from dpcausal.page.html_page import html_text
 from dpcausal.page.language import ENGLISH, Language
-from dpcausal.text import format_number, message
+from dpcausal.utils.text import format_number, message
 
 ACCENT = "var(--accent,#00897b)"
 PARTS = (message("sampling error"), message("differences between sites"), message("privacy noise"))

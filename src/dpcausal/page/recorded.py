@@ -5,7 +5,7 @@ that a text was made from, and puts the same values into the translation. A text
 `tests/page/test_recorded.py` finds such texts.
 """
 
-from dpcausal.text import message
+from dpcausal.utils.text import message
 
 SAMPLING_BELOW_NOISE = message("the sampling error is below the noise floor; the value shown is an upper bound")
 """A note where noise hides how small a sampling error is."""

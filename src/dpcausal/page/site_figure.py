@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.html_page import html_text
 from dpcausal.page.axis import Axis
+from dpcausal.page.html_page import html_text
 from dpcausal.page.interval_figure import ACCENT, HALO
 from dpcausal.page.language import Language
 

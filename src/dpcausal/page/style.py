@@ -1,6 +1,6 @@
 """The style sheet that all pages share: light and dark, wide and narrow, screen and paper."""
 
-from dpcausal.html_page import html_text
+from dpcausal.page.html_page import html_text
 from dpcausal.page.theme import PAPER, PAPER_DARK, Theme
 
 LIGHT = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpcausal.errors import RefusedError
-from dpcausal.plain_text import check_plain_text
+from dpcausal.utils.plain_text import check_plain_text
 
 PAPER, PAPER_DARK = "#ffffff", "#121716"
 ACCENT, ACCENT_DARK = "#00695c", "#6fcdbf"

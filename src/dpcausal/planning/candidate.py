@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcausal.effect import Estimator
 from dpcausal.estimators.average import Winsorised
-from dpcausal.text import format_number
+from dpcausal.results.effect import Estimator
+from dpcausal.utils.text import format_number
 
 Shape = Literal["unknown", "linear"]
 """What is known about how outcomes and treatment depend on covariates: nothing, or that models of main effects hold."""

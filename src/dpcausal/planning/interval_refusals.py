@@ -8,13 +8,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.effect import Estimator
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import Family, simulated
 from dpcausal.queries import Query
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
+from dpcausal.results.effect import Estimator
 from dpcausal.source import WrappedSource
+from dpcausal.uncertainty.interval import Family, simulated
 
 REHEARSALS = 40
 

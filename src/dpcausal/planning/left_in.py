@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.effect import Effect, Estimator
 from dpcausal.estimators.average import Stratification
 from dpcausal.estimators.base import names_in
 from dpcausal.planning.strata import confounding_left
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 
 

@@ -5,9 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from dpcausal.effect import Effect, Estimator
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import half_width as half_width_of
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.planning.candidate import Shape
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
@@ -26,10 +24,12 @@ from dpcausal.planning.precision import (
 from dpcausal.planning.ranking import Ranking, has_own_design, rank_alone, rank_estimators
 from dpcausal.price import Price
 from dpcausal.queries import Cut
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import format_receipt
-from dpcausal.text import format_number, html_table, table_rows, text_table
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.real import Real
+from dpcausal.uncertainty.interval import half_width as half_width_of
+from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
 THIS = "this study"
 """The label of the study's own estimator among the others."""

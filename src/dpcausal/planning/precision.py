@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.average import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import beyond
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.validation import is_number
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.real import Real
+from dpcausal.uncertainty.interval import beyond
+from dpcausal.utils.validation import is_number
 
 Size = TypeVar("Size", int, float)
 

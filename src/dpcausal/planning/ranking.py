@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average import (
     ArmContrasts,
@@ -31,10 +30,11 @@ from dpcausal.planning.strata import propose_some_strata, propose_strata
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.real import Real
 from dpcausal.source import Source
-from dpcausal.text import format_number, table_rows, text_lines
+from dpcausal.utils.text import format_number, table_rows, text_lines
 
 LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadratic outcomes or treatment"
 """The shapes that models assume."""

@@ -7,9 +7,9 @@ from dpcausal.estimators.quantile_strata import bins_for, share_within
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import covariates_named
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 
 _FEWEST_BINS = 4
 """With fewer bins of a number too much confounding stays within them."""

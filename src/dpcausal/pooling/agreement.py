@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.pooling.weights import RULES, Rule
-from dpcausal.validation import is_number
+from dpcausal.results.effect import Effect
+from dpcausal.utils.validation import is_number
 
 _LARGEST = 1e50
 """Numbers beyond this, and noise below its inverse, cannot be squared and divided without overflow."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Self
 
-from dpcausal.arrays import Array
 from dpcausal.pooling.weights import inverse_variance
-from dpcausal.text import format_number
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import format_number
 
 _LIMIT_ERROR = 0.1
 """The probability that the limit is too low. With 0.1, intervals that use it cover: see docs/pooling-evidence.md."""

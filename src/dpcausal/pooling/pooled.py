@@ -6,11 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.effect import Effect
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
-from dpcausal.joint_estimate import weighted_average
 from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.robust import RobustFit, scaled_errors
@@ -23,8 +19,12 @@ from dpcausal.pooling.weights import (
     median_sd,
     weights_of,
 )
-from dpcausal.site_share import SiteShare
-from dpcausal.text import format_number
+from dpcausal.results.effect import Effect
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.uncertainty.joint_estimate import weighted_average
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.text import format_number
 
 _TERMS = 24
 """An interval simulates every noise term; beyond so many, the smallest are simulated as one."""

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.interval import NoiseTerm
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.arrays import Array
 
 _BEND = 1.345
 """Residuals count up to so many standard errors: 95 % efficient where all are normal (Huber 1964)."""

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.pooling.robust import RobustFit
+from dpcausal.utils.arrays import Array
 
 Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest", "median", "robust"]
 RULES: tuple[Rule, ...] = get_args(Rule)

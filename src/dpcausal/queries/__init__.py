@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from dpcausal.columns import Indicator, declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 
@@ -67,8 +66,9 @@ from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
 from dpcausal.queries.varying_effect_moments import VaryingEffectMoments as VaryingEffectMoments
 from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
 from dpcausal.queries.weighted_counts import WeightedCounts as WeightedCounts
-from dpcausal.schema import Schema
-from dpcausal.treatment import Treatment
+from dpcausal.schema.columns import Indicator, declared_dict
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import Treatment
 
 QUERIES: dict[str, type[Query]] = {
     query.name: query

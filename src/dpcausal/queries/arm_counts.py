@@ -18,7 +18,7 @@ from dpcausal.queries.features import (
 from dpcausal.queries.query import Norm
 from dpcausal.queries.scores import EXPONENTS, ScoredQuery, looked_up
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Number
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, arm_sizes
 from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.summing import SummingQuery, by_norm
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Number, deficit
 

@@ -13,7 +13,7 @@ from dpcausal.queries.features import design_names, one_and_all
 from dpcausal.queries.query import Norm
 from dpcausal.queries.regression_moments import CONSTANT, FINE, FIRST_FEATURE, OUTCOME
 from dpcausal.queries.summing import CovariateQuery, by_norm
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Constant, Number
 

@@ -18,7 +18,7 @@ from dpcausal.queries.scores import (
     unit_weight,
 )
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, Clip, Constant, Number, Shift, deficit, indicator, sign
 

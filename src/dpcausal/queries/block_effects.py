@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.models import LearnerQuery, example_profiles
 from dpcausal.queries.query import GRID, Coordinate, Draw, Norm, Sensitivity, outcome_tick
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.roots import root_above
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cut
 from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.summing import SummingQuery, by_norm
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, deficit
 

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.arm_moments import moment_sums, moment_ticks
 from dpcausal.queries.coerced import in_ticks
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Shift
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 FINE = 2**20
 """Parts of a tick in which changes are computed before they are rounded."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from dpcausal.columns import Column
 from dpcausal.queries.cuts import Cut, bins
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import GRID
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.numbers import ONE, Bin, Code, Number, Shift, Ticks, equals, indicator, level, sign
 
 TREATMENT = Code("treatment", 2)

@@ -6,21 +6,21 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, Self, TypeGuard
 
-from dpcausal.columns import Column, indicator_of
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import covariate
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity
 from dpcausal.queries.summing import CovariateQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Column, indicator_of
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.cases import Domain
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Between, Clip, Code, Number, Shift, Ticks, indicator
 from dpcausal.sums.sensitivity import sensitivity_bound, together
-from dpcausal.treatment import TableColumn
 
 COARSE, FINE = 32, 1_024
 """How many bins of equal width there are between the bounds, at each of two levels."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary
 from dpcausal.queries.coerced import OUTCOME, everyone_compared, features
 from dpcausal.queries.features import numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.summing import CovariateQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Number, Shift, deficit
 

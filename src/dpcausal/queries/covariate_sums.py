@@ -22,7 +22,7 @@ from dpcausal.queries.features import (
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.scores import predictor, unit_weight
 from dpcausal.queries.summing import CovariateQuery, by_norm
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, deficit
 

@@ -10,7 +10,7 @@ from dpcausal.queries.features import design_names, one_and_all
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.regression_moments import FINE
 from dpcausal.queries.summing import CovariateQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Between, Number, indicator
 

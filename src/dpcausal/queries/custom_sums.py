@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from dpcausal.cells import Value
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
 from dpcausal.queries.coerced import TREATMENT, strata
@@ -18,14 +17,15 @@ from dpcausal.queries.cuts import Cut, cuts_of, double_cut
 from dpcausal.queries.quantities import Quantity, quantity
 from dpcausal.queries.query import Norm, plain_value
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.cells import Value
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.cases import domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.expressions import Expression, is_constant, parse
 from dpcausal.sums.expressions import names as names_in
 from dpcausal.sums.numbers import Number, columns
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 MOST_NUMBERS, MOST_COORDINATES = 64, 10_000
 """How many sums may be described, and how many there may be in all cells together."""

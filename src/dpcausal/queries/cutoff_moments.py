@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, TypeGuard
 
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, rounded
 from dpcausal.queries.profiles import grid
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Clip, Lookup, Number, Shift, Ticks
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 FINE = 2**10
 """Ticks to 1 of distances and outcomes, so that products are exact."""

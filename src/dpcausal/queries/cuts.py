@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn
+from dpcausal.utils.validation import is_number
 
 _HINT = (
     'write for instance by=["race", Cut("age", [25, 35, 45])], in a study file '

@@ -19,9 +19,9 @@ from dpcausal.queries.models import (
     joined,
 )
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.roots import root_above
-from dpcausal.treatment import TableColumn
 
 _OFF_DIAGONAL = Fraction(7072, 10000)
 """The noise of products of two functions relative to that of squares: at least √(1/2), since they count twice."""

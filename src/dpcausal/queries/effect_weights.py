@@ -5,16 +5,16 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import Basis, Fourier, Polynomial, Spline, basis_of
 from dpcausal.queries.features import COEFFICIENT_TICK, single_feature
 from dpcausal.queries.models import EVEN, EXTREME, MODERATE, Learner, Modelled, check_learner, joined
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.roots import root_above
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
 from dpcausal.queries.cuts import Cut, bins, cuts_of, rising_edges, single_cut
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Clip
 

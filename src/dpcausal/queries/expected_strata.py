@@ -7,10 +7,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.expectations import Expectations
 from dpcausal.queries.cuts import Cut, bins
-from dpcausal.real import Real
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.real import Real
+from dpcausal.utils.arrays import Array
 
 _EXPLAINED = 0.5
 """The share of a number's variance that the finest strata are assumed to explain; of a binary outcome's, half of it."""

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeGuard
 
-from dpcausal.columns import Binary, Column, indicator_of
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import did_you_mean, is_number
+from dpcausal.schema.columns import Binary, Column, indicator_of
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn
+from dpcausal.utils.validation import did_you_mean, is_number
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 

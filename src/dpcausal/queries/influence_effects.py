@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.models import Learner, LearnerQuery, check_learner, example_profiles
 from dpcausal.queries.query import Coordinate, NoiseKind, Norm, Sensitivity, outcome_tick
-from dpcausal.schema import Protects, Schema
-from dpcausal.validation import is_number
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

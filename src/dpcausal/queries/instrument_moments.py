@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary, Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.features import design_names
 from dpcausal.queries.received_moments import ReceivedMoments
 from dpcausal.queries.regression_moments import CONSTANT, FINE, Moment, ProductMoments, RegressionMoments, moment_name
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Binary, Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.numbers import Code, Number, sign
 
 RECEIVED, FIRST_FEATURE = 2, 3

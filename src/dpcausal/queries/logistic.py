@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
     COEFFICIENT_TICK,
@@ -18,10 +17,11 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.query import Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity, value_names
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
+from dpcausal.utils.validation import is_number
 
 WIDEST_SCORE = 1_000
 """The solver's arithmetic is certified up to so many features, and up to 10^8 units."""

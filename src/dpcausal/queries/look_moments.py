@@ -7,16 +7,16 @@ from functools import cache
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, deficit
 from dpcausal.sums.roots import root_above
-from dpcausal.treatment import TableColumn
 
 FINE = 2**10
 """Ticks of a weight of 1."""

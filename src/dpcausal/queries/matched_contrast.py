@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import covariates_named, name_tuple, score_columns, single_feature
 from dpcausal.queries.query import GRID, Norm, Query, Sensitivity, outcome_tick, shared
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
+from dpcausal.utils.validation import is_number
 
 COEFFICIENT_TICKS = 2**16
 """Into how many ticks the largest coefficient of a matched contrast is divided."""

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
 from dpcausal.queries.coerced import every_arm, in_ticks
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Number, Shift, deficit
 from dpcausal.sums.roots import root_above
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 MetricColumn = Real | Binary
 

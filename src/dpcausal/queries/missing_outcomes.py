@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, indicator
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from dpcausal.cells import Value
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Basis
 from dpcausal.queries.features import (
@@ -19,11 +18,12 @@ from dpcausal.queries.features import (
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
 from dpcausal.queries.query import GRID, Query
 from dpcausal.queries.scores import PREDICTOR_TICKS, predictor
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.cells import Value
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.numbers import Clip, Number, Shift
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 Learner = Literal["residual", "augmented"]
 """What a unit adds to the regression of effects.

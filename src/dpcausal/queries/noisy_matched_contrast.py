@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
     check_coefficients,
@@ -26,9 +25,10 @@ from dpcausal.queries.query import (
     check_all_compared,
     outcome_tick,
 )
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dpcausal.queries.cuts import rising_edges
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Bin, Number
 

@@ -9,11 +9,11 @@ from dpcausal.queries.coerced import OUTCOME, every_arm
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, Bin, Where, indicator
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Column, Indicator
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
-from dpcausal.real import Real
-from dpcausal.scale import REACH, TYPICAL, Scale
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category, Column, Indicator
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import REACH, TYPICAL, Scale
 
 _QUARTILE = 0.674
 """How many standard deviations from the median quartiles are."""

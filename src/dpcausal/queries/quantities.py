@@ -10,20 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate
 from dpcausal.queries.features import is_measured
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.query import GRID, plain_value
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn, Treatment
 from dpcausal.sums import expressions, numbers
 from dpcausal.sums.expressions import Call, Comparison, Constant, Expression, Factors, Name, Power, Terms, Text
 from dpcausal.sums.numbers import Between, Clip, Code, Number, Shift, Where, added, sign
-from dpcausal.treatment import TableColumn, Treatment
-from dpcausal.validation import did_you_mean
+from dpcausal.utils.validation import did_you_mean
 
 _BITS = 40
 """How many bits a quantity may have: products with more are made of rounded factors."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol, Self
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums import numbers
-from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 GRID = numbers.GRID
 """Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary
 from dpcausal.errors import QueryError
 from dpcausal.queries.arm_moments import moment_ticks
 from dpcausal.queries.coerced import OUTCOME, TREATMENT, arm_sizes
 from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.summing import SummingQuery, by_norm
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Code, deficit, sign
 

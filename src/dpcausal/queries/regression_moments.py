@@ -12,7 +12,7 @@ from dpcausal.queries.coerced import TREATMENT, design, rounded
 from dpcausal.queries.features import design_names, name_tuple, one_and_all
 from dpcausal.queries.query import Norm
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Constant, Number, sign
 

@@ -8,7 +8,6 @@ from typing import get_args
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.queries.coerced import TREATMENT, features
 from dpcausal.queries.features import (
     Estimand,
@@ -21,10 +20,11 @@ from dpcausal.queries.features import (
 )
 from dpcausal.queries.query import GRID
 from dpcausal.queries.summing import CovariateQuery
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
 from dpcausal.sums.table import Table
-from dpcausal.treatment import TableColumn
+from dpcausal.utils.arrays import Array, Int64s
 
 PREDICTOR_TICKS = 2**36
 """Ticks to 1 of a linear predictor."""

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
 from dpcausal.queries.expected_strata import expected_in_strata
 from dpcausal.queries.query import GRID, Norm, Query, Sensitivity, compared, outcome_tick, shared
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import TableColumn
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arm_moments import moment_ticks
 from dpcausal.queries.basis import Cells, basis_of
@@ -17,10 +14,13 @@ from dpcausal.queries.coerced import OUTCOME, TREATMENT, covariate, strata
 from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.query import GRID, Norm, outcome_tick, plain_value, value_names
 from dpcausal.queries.summing import SummingQuery, by_norm
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import ONE, Lookup, Number, deficit
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 MOST_CLUSTERS = 2_000
 

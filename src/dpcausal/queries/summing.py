@@ -9,12 +9,12 @@ from typing import ClassVar
 from dpcausal.errors import QueryError
 from dpcausal.queries.features import name_tuple
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.cases import domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.printing import is_printable
 from dpcausal.sums.sensitivity import sensitivity_bound, together
-from dpcausal.treatment import TableColumn
 
 
 class SummingQuery(Query):

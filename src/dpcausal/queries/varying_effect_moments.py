@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from dpcausal.queries.features import name_tuple, one_and_all
 from dpcausal.queries.regression_moments import WEIGHTS, Moment, ProductMoments
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 
 _WEIGHTS = WEIGHTS | {(True, 1, 1): 2, (True, 0, 2): 8}
 """As in `RegressionMoments`, with less noise where the arms' slopes differ: in products of arm, outcome and a feature,

@@ -14,10 +14,10 @@ from dpcausal.queries.features import (
 )
 from dpcausal.queries.query import GRID, Norm, outcome_tick
 from dpcausal.queries.scores import PREDICTOR_TICKS, WeightedQuery, unit_weight
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Clip, Constant, Number, Shift, added, deficit, sign
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

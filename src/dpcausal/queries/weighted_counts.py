@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import TREATMENT
 from dpcausal.queries.cuts import rising_edges
@@ -15,11 +14,12 @@ from dpcausal.queries.features import (
 )
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.scores import WeightedQuery, unit_weight
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, Where, equals
-from dpcausal.treatment import TableColumn
 
 _SQUARES = 8
 """The weight of a sum of squared weights, that of a count being 1: variances need to be known less well."""

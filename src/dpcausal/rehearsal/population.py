@@ -13,9 +13,6 @@ from typing import Self, cast
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
-from dpcausal.columns import Column, Indicator
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
     GRID,
@@ -33,7 +30,10 @@ from dpcausal.queries import (
     WeightedCounts,
     WeightedCovariates,
 )
-from dpcausal.real import Real
+from dpcausal.schema.columns import Column, Indicator
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.real import Real
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import AnswerContext, Draws
 from dpcausal.vault.engines import OUTSIDE

@@ -14,14 +14,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 from dpcausal import queries
-from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Event, Guarantee
-from dpcausal.hash_chain import digest_of
 from dpcausal.queries import CovariateCounts, Query
+from dpcausal.queries.calibration import calibrate
 from dpcausal.rehearsal.rehearsal import Rehearsal
 from dpcausal.release import Release
-from dpcausal.scale import Scale
+from dpcausal.schema.scale import Scale
 from dpcausal.source import Source, WrappedSource
+from dpcausal.utils.hash_chain import digest_of
 
 if TYPE_CHECKING:
     from dpcausal.ledger import Ledger

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from dpcausal.calibration import calibrate
-from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query, seen_by
-from dpcausal.real import Real
+from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
-from dpcausal.scale import REACH, Scale
-from dpcausal.text import format_number, html_table, table_rows
+from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import REACH, Scale
+from dpcausal.utils.text import format_number, html_table, table_rows
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ Observational Research: Introducing the E-Value; Cinelli and Hazlett (2020), Mak
 import math
 from dataclasses import dataclass
 
-from dpcausal.effect import Effect
-from dpcausal.effect_measures import Measure
 from dpcausal.errors import RefusedError
-from dpcausal.text import message
+from dpcausal.results.effect import Effect
+from dpcausal.results.effect_measures import Measure
+from dpcausal.utils.text import message
 
 _RISKS = message("risk ratio of the two noisy risks, and the limit of its own interval")
 _STANDARDISED = message(

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from types import NoneType
 
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
-from dpcausal.effect import Effect
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.study import Study
+from dpcausal.results.effect import Effect
+from dpcausal.study.study import Study
 
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {

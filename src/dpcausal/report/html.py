@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Sequence
 
-from dpcausal.html_page import html_page, html_text
+from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.style import page_header, page_style
 from dpcausal.page.theme import Theme
 from dpcausal.report.figures import Figures

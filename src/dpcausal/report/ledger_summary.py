@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Self
 
 from dpcausal.guarantee import ProofStatus
-from dpcausal.hash_chain import dated_back
 from dpcausal.ledger import Budget, Ledger, Spending
 from dpcausal.ledger.chain import Entry
 from dpcausal.queries import queries_asked
 from dpcausal.release import Receipt
+from dpcausal.utils.hash_chain import dated_back
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dpcausal.report.sections.privacy import (
     privacy_unit,
     trust_model,
 )
-from dpcausal.text import format_number
+from dpcausal.utils.text import format_number
 
 TO_FILL_IN = "TO BE FILLED IN"
 

@@ -7,13 +7,13 @@ with the number of units, the variance of the noise with its square and with the
 import math
 from dataclasses import replace
 
-from dpcausal.effect import Effect
 from dpcausal.page.language import Language
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
-from dpcausal.real import Real
 from dpcausal.report.scale import Scale
-from dpcausal.schema import Schema
-from dpcausal.study import Study
+from dpcausal.results.effect import Effect
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.study.study import Study
 
 _WEAK = 10.0
 """An epsilon above this guarantees so little that more units are the better advice."""

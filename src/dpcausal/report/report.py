@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
-from dpcausal.columns import Binary
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.effect import Effect
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
-from dpcausal.other_names import called_as
 from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
@@ -25,7 +22,10 @@ from dpcausal.report.section import Picture, ReportInputs, Section
 from dpcausal.report.sections import sections_of
 from dpcausal.report.verdict import balance_after, verdict_on
 from dpcausal.report.yaml import to_yaml
-from dpcausal.study import Study
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
+from dpcausal.study.study import Study
+from dpcausal.utils.other_names import called_as
 
 Interval = tuple[float, float]
 

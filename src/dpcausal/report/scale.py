@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from dpcausal.columns import Binary
-from dpcausal.effect import Effect
 from dpcausal.page.language import Language
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
 
 _SIGNIFICANT = 2
 """The digits of the half-width, which decide the decimals of everything beside it."""

@@ -4,14 +4,14 @@ import datetime as dt
 from dataclasses import dataclass
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.effect import Effect
 from dpcausal.page.language import Language
 from dpcausal.price import Price
 from dpcausal.report.confounding import Confounding
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.scale import Scale
 from dpcausal.report.verdict import Balance, Verdict, balance_after
-from dpcausal.study import Study
+from dpcausal.results.effect import Effect
+from dpcausal.study.study import Study
 
 Item = tuple[str, str]
 """A label and its text."""

@@ -6,16 +6,16 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.curve import EffectCurve, named
 from dpcausal.diagnostics import TableOne
-from dpcausal.effect import Effect
 from dpcausal.errors import MissingExtraError, QueryError
 from dpcausal.experiment import Scorecard
-from dpcausal.interval import check_level
-from dpcausal.joint_estimate import JointEstimate
-from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.profiles import codes_of, values_of
-from dpcausal.site_share import SiteShare
+from dpcausal.results.curve import EffectCurve, named
+from dpcausal.results.effect import Effect
+from dpcausal.results.propensity_score import PropensityScore
+from dpcausal.results.site_share import SiteShare
+from dpcausal.uncertainty.interval import check_level
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
 _ERRORS = ("standard_error", "sampling_sd", "between_sd", "privacy_sd")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.effect import Effect
 from dpcausal.page.language import ENGLISH, Language
 from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import Scale
-from dpcausal.schema import Schema
-from dpcausal.study import Study
-from dpcausal.text import message
+from dpcausal.results.effect import Effect
+from dpcausal.schema.schema import Schema
+from dpcausal.study.study import Study
+from dpcausal.utils.text import message
 
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
-from dpcausal.schema import Protects, Schema
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.intervals import Range, Ranges, holds_in, interval, preimage
 from dpcausal.sums.limits import spend

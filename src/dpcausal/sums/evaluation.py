@@ -6,7 +6,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Int64s
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import (
     Between,
@@ -24,6 +23,7 @@ from dpcausal.sums.numbers import (
     parts,
 )
 from dpcausal.sums.table import Table
+from dpcausal.utils.arrays import Int64s
 
 Units = Mapping[str, Int64s]
 """Some units, column by column, as the integers that coercion made of them."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeVar
 
-from dpcausal.arrays import Int64s
 from dpcausal.errors import QueryError
 from dpcausal.sums.numbers import (
     Between,
@@ -22,6 +21,7 @@ from dpcausal.sums.numbers import (
     Where,
 )
 from dpcausal.sums.table import Table
+from dpcausal.utils.arrays import Int64s
 
 Range = tuple[int, int]
 Ranges = Mapping[str, Range]

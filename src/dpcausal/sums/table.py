@@ -6,8 +6,8 @@ from itertools import groupby
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
 from dpcausal.sums.limits import check_table
+from dpcausal.utils.arrays import Int64s
 
 
 class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)

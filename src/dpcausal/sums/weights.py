@@ -6,12 +6,12 @@ The bound is computed from whatever weights a query has, so a bad choice costs a
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.sums.cases import OUTSIDE, Domain
 from dpcausal.sums.certificates import POWERS, Norm
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import Units, evaluate
 from dpcausal.sums.numbers import GRID
+from dpcausal.utils.arrays import Array, Int64s
 
 _PAIRS, _STEPS = 8_000, 300
 """How many pairs of units are drawn, and how many steps lead to the best weights."""

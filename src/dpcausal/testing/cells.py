@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.queries import GRID
-from dpcausal.real import Real
-from dpcausal.scale import Scale
-from dpcausal.treatment import TableColumn, listed_values
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.treatment import TableColumn, listed_values
 
 Cell = tuple[str, Any]
 """What kind of cell it is, and the cell."""

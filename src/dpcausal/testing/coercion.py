@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcausal.cells import folded
-from dpcausal.columns import Binary, Category, Column, Indicator, Unit
 from dpcausal.queries import GRID
-from dpcausal.real import Real
-from dpcausal.scale import Scale
-from dpcausal.schema import Schema
-from dpcausal.treatment import EveryArm, TableColumn, Treatment, table_column
+from dpcausal.schema.cells import folded
+from dpcausal.schema.columns import Binary, Category, Column, Indicator, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import EveryArm, TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import OUTSIDE
 

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.columns import Binary, Unit
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Binary, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import Treatment
 from dpcausal.testing.coercion import Coerced, coerced_units
 from dpcausal.testing.schemas import STANDARD, random_case
 from dpcausal.testing.sums import OpenEngine, compare
 from dpcausal.testing.tables import hostile_tables, standard_schema
-from dpcausal.treatment import Treatment
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, Batch, Engine
 

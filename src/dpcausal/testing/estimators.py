@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.arrays import Array
-from dpcausal.curve import CurveEstimator, EffectCurve
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import BudgetExceededError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.results.curve import CurveEstimator, EffectCurve
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource
 from dpcausal.testing.tables import hostile_tables, standard_schema, synthetic_table
+from dpcausal.utils.arrays import Array
 from dpcausal.vault import Vault
 
 UNITS = 600

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Column, Unit
-from dpcausal.real import Real
-from dpcausal.scale import LEAST_GAP, Scale
-from dpcausal.schema import PROTECTS, Schema
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category, Column, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import LEAST_GAP, Scale
+from dpcausal.schema.schema import PROTECTS, Schema
+from dpcausal.schema.treatment import TableColumn, Treatment, table_column
 from dpcausal.testing.cells import Cell, hostile_cells
-from dpcausal.treatment import TableColumn, Treatment, table_column
 
 T = TypeVar("T")
 

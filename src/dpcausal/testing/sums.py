@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.columns import Category, Indicator
 from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, Query, seen_by
 from dpcausal.queries.features import with_indicators
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Category, Indicator
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn, table_column
 from dpcausal.testing.coercion import Coerced, coerced_units
 from dpcausal.testing.expressions import evaluator
 from dpcausal.testing.schemas import Case
-from dpcausal.treatment import TableColumn, table_column
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import AnswerContext, runs_kernel

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import TableColumn, Treatment, listed_values
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Protects, Schema
+from dpcausal.schema.treatment import TableColumn, Treatment, listed_values
 
 
 def standard_schema(

@@ -7,15 +7,15 @@ from functools import partial
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
 from dpcausal.queries.summing import SummingQuery, described
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums import numbers
 from dpcausal.sums.adding import Addends, addends
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.numbers import GRID, ONE, Number
 from dpcausal.sums.printing import floating_sql, is_printable, sql
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import BATCH_ROWS, Batch, Engine, Ticks, adds_products
 

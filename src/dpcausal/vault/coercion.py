@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import reduce
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Column, Indicator, Unit
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.treatment import EveryArm, TableColumn, Treatment, table_column
+from dpcausal.schema.columns import Binary, Category, Column, Indicator, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import EveryArm, TableColumn, Treatment, table_column
 from dpcausal.vault.engines import OUTSIDE
 from dpcausal.vault.engines.dialects import DUCKDB, Dialect
 from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text

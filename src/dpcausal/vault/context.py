@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from dpcausal.arrays import Array, Int64s
-from dpcausal.calibration import Noise
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query, seen_by
+from dpcausal.queries.calibration import Noise
 from dpcausal.release import PublicValue
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.engines import Engine, with_schema
 from dpcausal.vault.numerics.learners import Learn
 

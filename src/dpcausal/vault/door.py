@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from dpcausal import queries
-from dpcausal.calibration import Asked, Noise, calibrate
 from dpcausal.errors import CopyRefusedError
 from dpcausal.guarantee import Guarantee, Rule
-from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
-from dpcausal.other_names import OtherNames
 from dpcausal.queries import Query
+from dpcausal.queries.calibration import Asked, Noise, calibrate
 from dpcausal.release import Contribution, Receipt, Release, joint_price, session_request
-from dpcausal.scale import Scale
-from dpcausal.schema import Schema
-from dpcausal.text import html_table
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.hash_chain import digest_of
+from dpcausal.utils.other_names import OtherNames
+from dpcausal.utils.text import html_table
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import AnswerContext, runs_kernel, seen_through
 from dpcausal.vault.engines import check_workers, with_schema

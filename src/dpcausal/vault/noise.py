@@ -14,10 +14,10 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import l1_distance, l2_distance
 
-from dpcausal.arrays import Array, Int64s
-from dpcausal.calibration import Noise, NoiseShare, float_above
 from dpcausal.errors import EngineError
+from dpcausal.queries.calibration import Noise, NoiseShare, float_above
 from dpcausal.release import Noisy
+from dpcausal.utils.arrays import Array, Int64s
 
 _LIMIT = 2**62
 

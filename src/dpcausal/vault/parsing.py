@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Unit
-from dpcausal.real import Real
-from dpcausal.treatment import Treatment
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.treatment import Treatment
 from dpcausal.vault.engines.dialects import Dialect
 
 _TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]++)?+)?+(?: ?+z| ?+[+-][0-9]{2}:?+[0-9]{2})?+)?+"

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpcausal import queries
-from dpcausal.calibration import Noise, NoiseShare, share_of
 from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, SchemaError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import IN_MEMORY, Budget, Ledger
 from dpcausal.queries import Query, is_summable
-from dpcausal.real import Real
+from dpcausal.queries.calibration import Noise, NoiseShare, share_of
 from dpcausal.release import Contribution, PublicValue
-from dpcausal.schema import PROTECTS, Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import PROTECTS, Schema
 from dpcausal.vault.context import ANSWERS
 from dpcausal.vault.engines.resources import Resources
 

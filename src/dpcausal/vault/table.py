@@ -10,8 +10,8 @@ import duckdb
 import narwhals as nw
 
 from dpcausal.errors import TableError
-from dpcausal.schema import Schema
-from dpcausal.treatment import table_column
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import table_column
 from dpcausal.vault.coercion import Family
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect

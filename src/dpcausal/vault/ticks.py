@@ -4,8 +4,8 @@ import math
 
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid, missing_ticks, segments
-from dpcausal.real import Real
-from dpcausal.scale import Scale
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import Scale
 from dpcausal.vault.parsing import literal
 
 _LEAST_PRODUCT = 1e-300

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal import calibration
 from dpcausal.audit.densities import check_density
-from dpcausal.calibration import Noise
-from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches
+from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches, calibration
+from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
 from dpcausal.vault import adding
 from dpcausal.vault.answers import logistic

@@ -3,9 +3,8 @@
 import pytest
 
 import dpcausal as dpc
-from dpcausal import calibration
 from dpcausal.audit.payment import check_refusal, check_retry
-from dpcausal.queries import Query
+from dpcausal.queries import Query, calibration
 from dpcausal.release import Receipt
 from dpcausal.vault.answers import ANSWERS
 from tests.audit.mutants.mutant import debit, mutant

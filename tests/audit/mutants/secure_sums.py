@@ -9,7 +9,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.secure_sums import check_bundle, check_session, check_shares
-from dpcausal.calibration import Asked, Noise, NoiseShare, calibrate, share_of
+from dpcausal.queries.calibration import Asked, Noise, NoiseShare, calibrate, share_of
 from dpcausal.vault import door, noise, preconditions
 from dpcausal.vault.answers import ANSWERS
 from tests.audit.mutants.mutant import mutant

@@ -52,8 +52,8 @@ from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.queries.scores import EXPONENTS, by_arm, looked_up
 from dpcausal.queries.summing import SummingQuery
 from dpcausal.release import PublicValue
-from dpcausal.scale import Scale
-from dpcausal.schema import Schema
+from dpcausal.schema.scale import Scale
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.cases import Domain, domain_of
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate

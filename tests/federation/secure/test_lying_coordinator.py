@@ -8,7 +8,7 @@ import pytest
 
 from dpcausal.errors import SessionError
 from dpcausal.federation.secure.session import Body, SiteSession
-from dpcausal.secure_settings import SecureSettings
+from dpcausal.study.secure_settings import SecureSettings
 from tests.support.lying_coordinator import Choice, LyingCoordinator, Setting
 from tests.support.secure_sums import site_names
 

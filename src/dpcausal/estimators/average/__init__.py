@@ -4,8 +4,6 @@ import re
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dpcausal.columns import Binary, Category
-from dpcausal.effect import Estimator
 from dpcausal.estimators.average.arm_contrasts import ArmContrasts
 from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.cluster_trial import ClusterTrial
@@ -27,9 +25,11 @@ from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries.custom_sums import label_of, quoted
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.validation import did_you_mean
+from dpcausal.results.effect import Estimator
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.validation import did_you_mean
 
 _SHIPPED = (
     DifferenceInMeans,

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from dpcausal.derivatives import Numbers
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.base import BaseEstimator
@@ -18,12 +16,14 @@ from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.outcome_regression import unadjusted_covariates
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import half_width
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.results.effect import Effect
+from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
-from dpcausal.treatment import Treatment
+from dpcausal.uncertainty.derivatives import Numbers
+from dpcausal.uncertainty.interval import half_width
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 
 _ESTIMAND = "average treatment effect: mean outcome with all treated minus mean outcome with none"
 

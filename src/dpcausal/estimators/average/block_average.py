@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary
-from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.queries import BlockEffects
 from dpcausal.queries.features import covariates_named, design_names
-from dpcausal.real import Real
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
 
 _MIN_UNITS, _UNITS_PER_COEFFICIENT = 400, 25

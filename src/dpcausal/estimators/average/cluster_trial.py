@@ -8,17 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary
-from dpcausal.derivatives import Numbers, within
-from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.interval import merged, student_half_width
 from dpcausal.queries import ClusterMoments
 from dpcausal.release import Release, ValueOf
+from dpcausal.results.effect import Effect
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.uncertainty.interval import merged, student_half_width
 
 _LEVEL = 0.95
 """The level at which an interval is exactly Student's."""

@@ -7,9 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.derivatives import Numbers
-from dpcausal.effect import Effect
-from dpcausal.effect_measures import ratio_interval
 from dpcausal.errors import RefusedError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
@@ -18,11 +15,14 @@ from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.plausibility import Signs, warned, with_warnings
 from dpcausal.estimators.two_means import arm_means_of, arm_sizes_of, variances
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release, ValueOf
+from dpcausal.results.effect import Effect
+from dpcausal.results.effect_measures import ratio_interval
 from dpcausal.source import RequiringSource, Source, guarantee_for
-from dpcausal.text import format_number
+from dpcausal.uncertainty.derivatives import Numbers
+from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.text import format_number
 
 _WEAK = 10.0
 """A first-stage F statistic below this is called weak (Staiger and Stock 1997)."""

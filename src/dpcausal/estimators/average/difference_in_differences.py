@@ -8,23 +8,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.columns import Binary, Category
-from dpcausal.derivatives import Numbers, within
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.two_means import joint_means, joint_sizes
 from dpcausal.guarantee import Guarantee
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import Cells, ChangeMoments, Cut, SubgroupMoments
 from dpcausal.queries.change_moments import widest_change
 from dpcausal.release import Receipt, Release, ValueOf
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
-from dpcausal.text import format_number
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.text import format_number
+from dpcausal.utils.validation import is_number
 
 _CERTAIN = 10.0
 """An interval needs every cell to hold so many times as many units as the standard deviation of the noise in it."""

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcausal.columns import Binary
-from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
@@ -20,6 +18,8 @@ from dpcausal.estimators.two_means import (
 )
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
 
 

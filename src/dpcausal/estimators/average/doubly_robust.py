@@ -7,10 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.calibration import calibrate
-from dpcausal.columns import Binary
-from dpcausal.derivatives import Numbers, within
-from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
@@ -39,16 +35,20 @@ from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
+from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.release import Release, ValueOf
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.uncertainty.interval import NoiseTerm, half_width
+from dpcausal.utils.validation import is_number
 
 _WEIGHTS: dict[AugmentedEstimand, float] = {"ATE": 1.0, "ATT": 0.5, "ATO": 0.25}
 """The size of the weights, and so of scores, relative to those of ATE where arms are even."""

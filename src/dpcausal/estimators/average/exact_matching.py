@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcausal.effect import Effect
 from dpcausal.estimators.average.stratification import MAX_MEANS, variance_within, within_strata
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.query import outcome_tick
 from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.release import Release
+from dpcausal.results.effect import Effect
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.interval import NoiseTerm
 
 _WIDENING = 1.7
 """Widens the scale by exp(1.7 b²), because it carries a random factor exp(L), L Laplace noise of scale b. The 90 % and

@@ -5,16 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.columns import Binary, Category
-from dpcausal.derivatives import Numbers
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import effect_of, released_cells
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.queries import CellMoments, Cut
 from dpcausal.queries.query import value_names
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary, Category
 from dpcausal.source import Source
+from dpcausal.uncertainty.derivatives import Numbers
 
 
 @dataclass(frozen=True)

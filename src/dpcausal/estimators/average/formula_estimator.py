@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.derivatives import slopes
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.formula import Formulas, columns_in, one_number, sums_for
@@ -17,14 +14,17 @@ from dpcausal.estimators.formula_weights import chosen_weights
 from dpcausal.estimators.moments import COUNT
 from dpcausal.estimators.narrower import narrower
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, standard_noise
-from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import CustomSums, Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.derivatives import slopes
+from dpcausal.uncertainty.interval import NoiseTerm, standard_noise
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.plain_text import check_plain_text
 
 _DRAWS, _MOST_PARTS = 500, 4
 _MOST_BENT = 1.2

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.adjusted_means import adjusted_means, spread_over_arms
 from dpcausal.estimators.base import BaseEstimator
@@ -18,12 +17,13 @@ from dpcausal.estimators.scaled_features import left_by_scores, names_in, seen_a
 from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, PrivateScore, best_clip, score_share
 from dpcausal.estimators.weighted_means import WeightedMeans
 from dpcausal.guarantee import Guarantee
-from dpcausal.propensity_score import PropensityScore, score_release
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.features import Estimand, feature_names
 from dpcausal.release import Receipt, Release
+from dpcausal.results.effect import Effect
+from dpcausal.results.propensity_score import PropensityScore, score_release
 from dpcausal.source import Source, guarantee_for, innermost
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 _MAX_SHRINK = 2.0**20
 """The largest correction of weights for noise in the score, which the query accepts."""

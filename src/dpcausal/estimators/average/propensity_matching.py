@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
@@ -14,6 +13,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, NoisyMatchedContrast, OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import check_matching
 from dpcausal.release import Release
+from dpcausal.results.effect import Effect
 from dpcausal.source import Source, guarantee_for
 
 _OUTCOME_ERROR, _RECORD_ERROR = 0.003, 0.001

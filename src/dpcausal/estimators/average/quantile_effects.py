@@ -7,9 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.arm_curves import ArmCurves
-from dpcausal.derivatives import Numbers
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.distributions import Distributions, Place, Quantile, WeightedDistributions, several
@@ -17,14 +14,17 @@ from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.estimators.weighted_histogram import FOR_THE_INTERVAL, POPULATIONS, Weighting, check_weighting
-from dpcausal.interval import NoiseTerm, merged
-from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import ArmOutcomeCounts
 from dpcausal.queries.features import Estimand
-from dpcausal.real import Real
+from dpcausal.results.arm_curves import ArmCurves
+from dpcausal.results.effect import Effect
+from dpcausal.schema.real import Real
 from dpcausal.source import Source, guarantee_for
-from dpcausal.text import format_number
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.derivatives import Numbers
+from dpcausal.uncertainty.interval import NoiseTerm, merged
+from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.text import format_number
+from dpcausal.utils.validation import is_number
 
 _BINS = ((500, 16), (4_000, 32))
 """Up to this product of units and epsilon, so many bins by default; beyond the last, `_MOST_BINS`. More bins mean more

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.columns import Binary
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.all_units import EFFECTS_VARY, OVER_ALL, ask_all_units, missing_at_random
@@ -28,11 +26,13 @@ from dpcausal.estimators.outcome_regression import (
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments, VaryingEffectMoments
 from dpcausal.queries.features import design_names
 from dpcausal.release import Release
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.interval import NoiseTerm, half_width
 
 
 @dataclass(frozen=True)

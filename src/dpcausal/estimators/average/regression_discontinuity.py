@@ -6,8 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dpcausal.derivatives import Numbers, within
-from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import ARM_NOISE_SDS
 from dpcausal.estimators.messages import NO_INTERFERENCE
@@ -16,8 +14,10 @@ from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release, ValueOf
+from dpcausal.results.effect import Effect
 from dpcausal.source import RequiringSource, Source, guarantee_for
-from dpcausal.text import format_number
+from dpcausal.uncertainty.derivatives import Numbers, within
+from dpcausal.utils.text import format_number
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.calibration import calibrate
-from dpcausal.effect import Effect
 from dpcausal.estimators.average.arm_contrasts import contrasts_of, standardised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import CellMeans, effect_of
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Cut, LookMoments
+from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.look_moments import norm_of, running_weights, weights
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
+from dpcausal.utils.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from dpcausal.calibration import calibrate
-from dpcausal.derivatives import within
-from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import with_scales
 from dpcausal.estimators.messages import NO_INTERFERENCE
@@ -23,10 +20,13 @@ from dpcausal.estimators.quantile_strata import (
 from dpcausal.estimators.two_means import arm_sizes_of, mean_difference
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
+from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import Schema
+from dpcausal.results.effect import Effect
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for, scaled, units_compared
+from dpcausal.uncertainty.derivatives import within
 
 _MIN_SHARE = 0.1
 """The least share of all units that strata count as. Below it there is no interval: a ratio of noisy numbers is then

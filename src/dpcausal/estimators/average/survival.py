@@ -6,10 +6,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpcausal.arm_curves import ArmCurves
-from dpcausal.arrays import Array
-from dpcausal.columns import Binary, Category
-from dpcausal.effect import Effect
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.follow_up import FollowUp, WeightedFollowUp
@@ -23,14 +19,18 @@ from dpcausal.estimators.weighted_histogram import (
     Weighting,
     check_weighting,
 )
-from dpcausal.interval import few_terms
 from dpcausal.queries import Cut, EventCounts
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import Estimand
 from dpcausal.queries.query import value_names
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.results.arm_curves import ArmCurves
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
+from dpcausal.uncertainty.interval import few_terms
+from dpcausal.utils.arrays import Array
 
 SurvivalEstimand = Literal["rmst", "survival", "incidence"]
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.average.complier_effect import ComplierEffect
 from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
@@ -15,12 +14,13 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.outcome_tail import Tail, distances, fitted_tail
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import OutcomeCounts
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
+from dpcausal.results.effect import Effect, Estimator
+from dpcausal.schema.real import Real
 from dpcausal.source import Source, guarantee_for, narrowed
-from dpcausal.text import format_number
-from dpcausal.validation import is_number
+from dpcausal.utils.text import format_number
+from dpcausal.utils.validation import is_number
 
 
 @dataclass(frozen=True)

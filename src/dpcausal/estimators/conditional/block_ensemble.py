@@ -6,10 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.cells import Value
-from dpcausal.columns import Indicator
-from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
@@ -18,10 +14,14 @@ from dpcausal.queries import Basis, BlockEffects, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
-from dpcausal.real import Real
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.results.curve import EffectCurve, matrix
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Indicator
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
+from dpcausal.utils.arrays import Array
 
 _UNITS_PER_BLOCK, _MIN_UNITS_PER_BLOCK = 100, 20
 """The default size of a block, and the size below which the effect carries a note."""

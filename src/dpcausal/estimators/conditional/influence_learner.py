@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.cells import Value
-from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.meta_learners import MetaLearner, learner_of
 from dpcausal.estimators.messages import no_confounders_but
 from dpcausal.queries import InfluenceEffects, Points
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import codes_of, values_of
+from dpcausal.results.curve import EffectCurve, matrix
+from dpcausal.schema.cells import Value
 from dpcausal.source import Source, guarantee_for
 
 

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.calibration import calibrate
-from dpcausal.columns import Binary
-from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.meta_learners import TARGETS, MetaLearner, assumptions, learner_of
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
 from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
+from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.queries.models import Learner
+from dpcausal.results.curve import EffectCurve, matrix
+from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
-from dpcausal.validation import is_number
+from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.validation import is_number
 
 _RIDGE, _POWER = 40.0, 0.9
 """The ridge for noise of size 1, and the power by which it grows with the noise: tuned on simulated tables."""

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcausal.columns import Binary
-from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models, without_outcome_models
@@ -22,6 +20,8 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.models import Learner
+from dpcausal.results.curve import EffectCurve, matrix
+from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
 
 

@@ -20,7 +20,7 @@ from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.models import Modelled
 from dpcausal.release import Receipt
-from dpcausal.validation import is_number
+from dpcausal.utils.validation import is_number
 
 QueryT = TypeVar("QueryT", bound=Modelled)
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.columns import Column
 from dpcausal.estimators.conditional.nuisance import NuisanceModels
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import Codes, spread_out
 from dpcausal.queries.query import GRID
-from dpcausal.real import Real
 from dpcausal.release import Release
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Array
 
 PRIOR_SDS = np.geomspace(1e-3, 0.5, 25)
 """Prior standard deviations of effects between profiles, in ranges of the outcome."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, Cells
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, scaled
 
 

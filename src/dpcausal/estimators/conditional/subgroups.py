@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.arrays import Array
-from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.meta_learners import DRLearner, learn
@@ -15,7 +13,9 @@ from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.queries import Cells, Cut, SubgroupMoments
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.release import Release
+from dpcausal.results.curve import EffectCurve, matrix
 from dpcausal.source import Source, guarantee_for
+from dpcausal.utils.arrays import Array
 
 _SEEN_SDS, _FLOOR_SDS = 4.0, 2.0
 """An arm of a group is seen above so many standard deviations of the noise in its size, and never counts as smaller

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from dpcausal.errors import SessionError
 from dpcausal.federation.secure import channel, masks, sharing
-from dpcausal.hash_chain import digest_of
+from dpcausal.utils.hash_chain import digest_of
 
 Body = Mapping[str, Any]
 """A message without its signature, which the caller has verified: plain values under names."""

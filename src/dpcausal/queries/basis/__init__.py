@@ -16,7 +16,7 @@ from dpcausal.queries.basis.partitions import Cells, Points
 from dpcausal.queries.basis.polynomial import Polynomial
 from dpcausal.queries.basis.spline import Spline
 from dpcausal.queries.profiles import Codes
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 
 __all__ = ["LENGTH", "Basis", "Cells", "Fourier", "Points", "Polynomial", "Spline", "basis_of", "basis_values"]
 

@@ -10,15 +10,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Int64s
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, check_integer, rounded
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID
-from dpcausal.schema import Schema
-from dpcausal.validation import is_number
+from dpcausal.schema.columns import Column
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Int64s
+from dpcausal.utils.validation import is_number
 
 _ANGLES = np.arange(PLACES) * (math.tau / PLACES)
 

@@ -5,12 +5,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Int64s
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import GRID
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Int64s
 
 LENGTH = 2**11
 """Ticks to the greatest length that a unit's functions have together, each rounded towards 0 to a tick."""

@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
-from dpcausal.cells import Value
-from dpcausal.columns import Column
 from dpcausal.queries.basis.functions import LENGTH, check_count
 from dpcausal.queries.cuts import Cut, bins, cuts_of
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of, design_lines, profile_names, profiles_of, ticks_of
 from dpcausal.queries.query import GRID
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Int64s
 
 
 @dataclass(frozen=True)

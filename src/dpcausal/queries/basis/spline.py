@@ -10,14 +10,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Int64s
-from dpcausal.columns import Column
 from dpcausal.queries.basis.functions import LENGTH, check_count, check_integer, lookup, places, rounded
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import value_names
-from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Int64s
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from dpcausal.arm_curves import ArmCurves
 from dpcausal.report.figures.canvas import blank_figure, shorten
-from dpcausal.text import format_number
+from dpcausal.results.arm_curves import ArmCurves
+from dpcausal.utils.text import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

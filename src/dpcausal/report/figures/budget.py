@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dpcausal.report.figures.canvas import blank_figure, shorten
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.text import format_number
+from dpcausal.utils.text import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

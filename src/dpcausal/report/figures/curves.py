@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcausal.curve import EffectCurve
 from dpcausal.errors import QueryError
-from dpcausal.real import Real
 from dpcausal.report.figures.canvas import blank_figure
+from dpcausal.results.curve import EffectCurve
+from dpcausal.schema.real import Real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,9 +3,9 @@
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from dpcausal.effect import Effect
 from dpcausal.report.figures.canvas import blank_figure, shorten
-from dpcausal.text import format_number
+from dpcausal.results.effect import Effect
+from dpcausal.utils.text import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,7 +3,7 @@
 import math
 from statistics import NormalDist
 
-from dpcausal.html_page import html_text
+from dpcausal.page.html_page import html_text
 from dpcausal.page.interval_figure import IntervalFigure, legend, named_widths, part_name
 from dpcausal.page.site_figure import SiteLine, site_svg
 from dpcausal.report.section import InlineFigure, ReportInputs

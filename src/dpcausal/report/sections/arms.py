@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from dpcausal.errors import RefusedError
 from dpcausal.report.section import ReportInputs, Table
-from dpcausal.text import message
+from dpcausal.utils.text import message
 
 _MEASURES = {
     "risk ratio": message("risk ratio"),

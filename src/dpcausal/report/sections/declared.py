@@ -3,12 +3,12 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from dpcausal.columns import Binary
 from dpcausal.page.language import Language
-from dpcausal.real import Real
 from dpcausal.report.section import ReportInputs, Section, Table
-from dpcausal.text import message
-from dpcausal.treatment import TableColumn, Treatment
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
+from dpcausal.schema.treatment import TableColumn, Treatment
+from dpcausal.utils.text import message
 
 _UNSPECIFIED = message("not specified")
 _NO_STUDY = message("No study file was given with this report.")

@@ -7,7 +7,7 @@ from dpcausal.report.figures.effects import variance_shares
 from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.report.sections.arms import arm_tables
 from dpcausal.report.sections.privacy import loss_words
-from dpcausal.text import message
+from dpcausal.utils.text import message
 
 _SOURCES = {
     "sampling": message("standard error, sampling"),

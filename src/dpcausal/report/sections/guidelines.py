@@ -8,7 +8,7 @@ numbered items and is cited by topic.
 from dpcausal.diagnostics import BalanceTable
 from dpcausal.page.language import Language
 from dpcausal.report.section import ReportInputs, Section, Table
-from dpcausal.text import message
+from dpcausal.utils.text import message
 
 Topics = tuple[tuple[str, str], ...]
 

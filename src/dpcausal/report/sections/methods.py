@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from dpcausal.report.section import ReportInputs, Section
 from dpcausal.report.verdict import BALANCE
-from dpcausal.text import capitalised
+from dpcausal.utils.text import capitalised
 
 
 def methods(report: ReportInputs) -> Section:

@@ -8,7 +8,7 @@ from dpcausal.price import Amount, Price
 from dpcausal.release import Receipt
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Item, ReportInputs, Section, Table
-from dpcausal.text import message
+from dpcausal.utils.text import message
 
 NOISE = message(
     "Discrete Laplace noise where delta is 0 and discrete Gaussian noise where it is positive, unless the proof of a "

@@ -8,8 +8,8 @@ from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
 from dpcausal.report.verdict import BALANCE
-from dpcausal.study import Study
-from dpcausal.text import capitalised, message
+from dpcausal.study.study import Study
+from dpcausal.utils.text import capitalised, message
 
 _PROTECTED = {
     "record": message(

@@ -5,12 +5,12 @@ from typing import cast
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID, BlockEffects
 from dpcausal.queries.models import LearnerQuery
 from dpcausal.queries.profiles import by_covariate, codes_of, design_lines
 from dpcausal.queries.query import outcome_tick
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import OUTSIDE, Engine
 from dpcausal.vault.numerics.features import Features

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import LENGTH
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.residuals import Residuals, times, within

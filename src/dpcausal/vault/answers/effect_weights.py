@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID, EffectWeights
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.models import Learner
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.answers.logistic import over_all, penalised, rounded
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, ExactInts

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.queries import GRID, InfluenceEffects
 from dpcausal.queries.profiles import design_lines, spread_out
 from dpcausal.queries.query import outcome_tick
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import OUTSIDE

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.queries.features import COEFFICIENT_TICK
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, Engine, ExactInts
 from dpcausal.vault.numerics.exact_gradients import (

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, Engine

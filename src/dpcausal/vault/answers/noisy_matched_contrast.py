@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dpcausal.calibration import float_above
 from dpcausal.guarantee import exact
 from dpcausal.queries import GRID, NoisyMatchedContrast
+from dpcausal.queries.calibration import float_above
 from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.vault.answers.matched_contrast import contrast, scored

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dpcausal.queries import GRID, Cut, StratumContrasts
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
 from dpcausal.queries.coerced import strata as factors
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.printing import sql
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Engine

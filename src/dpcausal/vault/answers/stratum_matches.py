@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID, StratumMatches
 from dpcausal.queries.stratum_matches import smoothness
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.answers.stratum_contrasts import contrast, strata
 from dpcausal.vault.context import Answer, AnswerContext, answers
 

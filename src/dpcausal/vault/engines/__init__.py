@@ -8,9 +8,9 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.arrays import Int64s
 from dpcausal.errors import EngineError, TableError
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
+from dpcausal.utils.arrays import Int64s
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""

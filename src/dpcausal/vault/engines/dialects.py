@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpcausal.cells import BLANKS
+from dpcausal.schema.cells import BLANKS
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dpcausal.schema import Schema
+    from dpcausal.schema.schema import Schema
     from dpcausal.vault.engines import Batch, ExactInts
 
 Passes = Callable[[], AbstractContextManager[duckdb.DuckDBPyRelation]]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import expressions as sge
 
-from dpcausal.cells import BLANKS
+from dpcausal.schema.cells import BLANKS
 from dpcausal.vault.engines.dialects import Dialect
 
 _WIDE = sge.DataType(this=sge.DataType.Type.BIGINT)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.vault.engines import Engine, ExactInts, ObservedEngine
 
 BAR_DELAY = 2.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from dpcausal.schema import Schema
+    from dpcausal.schema.schema import Schema
     from dpcausal.vault.engines import Batch, ExactInts
 
 Got = TypeVar("Got")

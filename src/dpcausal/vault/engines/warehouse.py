@@ -10,9 +10,9 @@ import numpy as np
 import sqlglot
 from sqlglot import expressions as sge
 
-from dpcausal.columns import Indicator
-from dpcausal.real import Real
-from dpcausal.treatment import table_column
+from dpcausal.schema.columns import Indicator
+from dpcausal.schema.real import Real
+from dpcausal.schema.treatment import table_column
 from dpcausal.vault.coercion import Family, coerced, column_names, columns_behind
 from dpcausal.vault.engines import OUTSIDE, place_expression
 from dpcausal.vault.engines.expressions import WAREHOUSE, parsed, printed
@@ -21,9 +21,9 @@ from dpcausal.vault.engines.ranges import Rules, query_ranges, source_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpcausal.columns import Column
-    from dpcausal.schema import Schema
-    from dpcausal.treatment import EveryArm, Treatment
+    from dpcausal.schema.columns import Column
+    from dpcausal.schema.schema import Schema
+    from dpcausal.schema.treatment import EveryArm, Treatment
     from dpcausal.vault.engines import Batch, ExactInts
     from dpcausal.vault.engines.duckdb import DuckDBEngine
     from dpcausal.vault.engines.ranges import Kind

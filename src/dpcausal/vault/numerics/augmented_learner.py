@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.numerics.learners import network_models, treatment_probability
 
 

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from dpcausal.arrays import Array, Int64s
+from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.engines import Batch, ExactInts
 
 Derivatives = Callable[[Array], tuple[Array, Array]]

@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID
 from dpcausal.queries.coerced import features
 from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.numbers import Constant, Number
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.engines import Batch
 
 

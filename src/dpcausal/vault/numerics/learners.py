@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
-from dpcausal.plain_text import check_plain_text
+from dpcausal.utils.arrays import Array
+from dpcausal.utils.plain_text import check_plain_text
 
 Learn = Callable[[Array, Array, Array, Array], Array]
 """From covariates (numbers from -1 to 1, one line a unit), arms (0 or 1), outcomes (as in the table) and profiles (like

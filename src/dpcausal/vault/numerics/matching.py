@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
+from dpcausal.utils.arrays import Int64s
 
 SWEEPS = 16
 """Units take their turns in this many sweeps over the scores, each over every sixteenth unit, so that where capacity

@@ -4,15 +4,15 @@ from functools import cache
 
 import numpy as np
 
-from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, AugmentedScores, EffectMoments, EffectWeights
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.coerced import OUTCOME, TREATMENT
 from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.numbers import Number, Shift
 from dpcausal.sums.table import Table
+from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features
 

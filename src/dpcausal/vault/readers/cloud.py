@@ -17,7 +17,7 @@ from dpcausal.vault.engines.duckdb import families_of
 from dpcausal.vault.readers.files import check_types, parquet_relation
 
 if TYPE_CHECKING:
-    from dpcausal.schema import Schema
+    from dpcausal.schema.schema import Schema
 
 SCHEMES = ("s3://", "gs://")
 

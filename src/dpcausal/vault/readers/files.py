@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcausal.errors import TableError, redact_errors
-from dpcausal.schema import Schema
+from dpcausal.schema.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import families_of

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.errors import EngineError, TableError, redact_errors
-from dpcausal.schema import Schema
-from dpcausal.treatment import table_column
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import table_column
 from dpcausal.vault.coercion import check_columns, columns_used, dated_columns
 
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpcausal.cells import folded
 from dpcausal.errors import TableError
-from dpcausal.plain_text import is_plain_text
+from dpcausal.schema.cells import folded
+from dpcausal.utils.plain_text import is_plain_text
 
 _OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _LONGEST = 200

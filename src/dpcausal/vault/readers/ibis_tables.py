@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ibis.expr import datatypes as dt
     from ibis.expr import types as ir
 
-    from dpcausal.schema import Schema
+    from dpcausal.schema.schema import Schema
     from dpcausal.vault.engines.warehouse import Warehouse
 
 _ADDING = ("bigquery", "clickhouse", "databricks", "postgres", "snowflake", "trino")

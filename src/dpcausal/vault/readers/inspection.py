@@ -8,12 +8,12 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Indicator, Unit
 from dpcausal.errors import TableError
-from dpcausal.real import Real
-from dpcausal.schema import Schema
-from dpcausal.treatment import TableColumn, Treatment, table_column
+from dpcausal.schema.cells import Value
+from dpcausal.schema.columns import Binary, Category, Indicator, Unit
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
+from dpcausal.schema.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine

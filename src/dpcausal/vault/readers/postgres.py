@@ -13,7 +13,7 @@ from dpcausal.vault.engines.dialects import DUCKDB
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection, Cursor
 
-    from dpcausal.schema import Schema
+    from dpcausal.schema.schema import Schema
     from dpcausal.vault.engines.warehouse import Warehouse
 
 _EPOCH = "extract(epoch FROM {})::text"  # never fails, as a time of the driver's would if infinite or far off

@@ -1,0 +1,146 @@
+"""The settings of a console: `console.toml` in the folder that it shows."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.utils.validation import build, check_format, check_keys, is_number
+
+FILE = "console.toml"
+KEY = "console.key"
+"""The key that signs the decisions of people who logged in."""
+VERSION = 1
+_HINT = f"correct {FILE}."
+
+
+@dataclass(frozen=True)
+class Provider:
+    """An OpenID Connect provider.
+
+    Attributes:
+        issuer: Its address, as its tokens name it.
+        client_id: The name under which it knows this console.
+        client_secret: The secret that goes with this name.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str
+
+    def __post_init__(self) -> None:
+        _check_address("issuer", self.issuer)
+        if not all(isinstance(text, str) and text for text in (self.client_id, self.client_secret)):
+            raise StudyError(expected="texts for client_id and client_secret", got="none", hint=_HINT)
+
+    @property
+    def origin(self) -> str:
+        """The origin to which a login is sent."""
+        parts = urlsplit(self.issuer)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How people reach a console and log in.
+
+    Attributes:
+        address: Its address, as people type it. Only https, unless it is on this machine.
+        provider: The OpenID Connect provider; None for local accounts.
+        idle_minutes: A session ends after so many minutes without a page.
+        absolute_hours: A session ends after so many hours in any case.
+    """
+
+    address: str
+    provider: Provider | None = None
+    idle_minutes: float = 15.0
+    absolute_hours: float = 8.0
+
+    def __post_init__(self) -> None:
+        _check_address("address", self.address)
+        if not (is_number(self.idle_minutes) and 0 < self.idle_minutes <= 24 * 60):
+            raise StudyError(expected="idle_minutes between 0 and a day", got=repr(self.idle_minutes), hint=_HINT)
+        if not (is_number(self.absolute_hours) and 0 < self.absolute_hours <= 24):
+            raise StudyError(expected="absolute_hours between 0 and 24", got=repr(self.absolute_hours), hint=_HINT)
+
+    @property
+    def host(self) -> str:
+        """The only host name that requests may name."""
+        return urlsplit(self.address).hostname or ""
+
+    @property
+    def secure(self) -> bool:
+        """Whether people reach the console by TLS."""
+        return self.address.startswith("https://")
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie of sessions: another one for each console, also on the same host."""
+        return f"{'__Host-' if self.secure else ''}dpcausal-{digest_of_text(self.address)[:12]}"
+
+    @classmethod
+    def read(cls, folder: Path, listen: str) -> Self:
+        """Read the settings in a folder; without a file, local accounts at the address that the console listens on.
+
+        Raises:
+            StudyError: If the file is not one of settings, or others than its owner can read it.
+        """
+        file = folder / FILE
+        if not file.exists():
+            return cls(address=f"http://{listen}")
+        try:
+            document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+            others = file.stat().st_mode & 0o077
+        except (OSError, ValueError) as error:
+            raise StudyError(
+                expected=f"a readable {FILE}", got=f"{file} ({type(error).__name__})", hint=_HINT
+            ) from None
+        if others and "provider" in document:
+            raise StudyError(
+                expected=f"a {FILE} that only its owner can read: it holds the client's secret",
+                got=f"a file with mode {file.stat().st_mode & 0o777:o}",
+                hint=f"run: chmod 600 {file}.",
+            )
+        check_format(FILE, document, VERSION, {})
+        del document["version"]
+        try:
+            check_keys(FILE, document, (), ("address", "provider", "idle_minutes", "absolute_hours"))
+            given = document.get("provider")
+            provider = build("[provider]", Provider, given) if isinstance(given, Mapping) else None
+        except DpcausalError as error:
+            raise StudyError(expected=error.expected, got=error.got, hint=_HINT) from None
+        settings = cls(
+            **{"address": f"http://{listen}"} | {name: document[name] for name in document if name != "provider"}
+        )
+        return replace(settings, provider=provider)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_address(what: str, address: object) -> None:
+    """Raise unless this is an https address, or an http address on this machine."""
+    try:
+        parts = urlsplit(address) if isinstance(address, str) else urlsplit("")
+        usable = bool(parts.hostname) and not parts.query and not parts.fragment and "@" not in parts.netloc
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        usable, host, parts = False, "", urlsplit("")
+    if not usable or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
+        raise StudyError(
+            expected=f"{what}: an address with https, or with http on this machine",
+            got=repr(address)[:200],
+            hint="for instance https://console.hospital.example; put a proxy with TLS before the console.",
+        )

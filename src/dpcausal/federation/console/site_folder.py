@@ -1,0 +1,365 @@
+"""What a console shows of a site's folder. It reads files beside the table, and never the table."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Literal
+
+from dpcausal.errors import DpcausalError, LedgerError, StudyError
+from dpcausal.federation.console.budget import Bar, BudgetSummary
+from dpcausal.federation.console.messages import Answer, Response, SentMessage, example, responses, sent_messages
+from dpcausal.federation.console.settings import KEY
+from dpcausal.federation.console.study_text import Line, changes, lines_of
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.decisions import StudyStatus, sign_decision, verified_decision
+from dpcausal.federation.site.log_entry import LogEntry
+from dpcausal.federation.site.people import Person, identity
+from dpcausal.federation.site.review import objections
+from dpcausal.federation.site.site import Site
+from dpcausal.federation.site.status import site_status
+from dpcausal.ledger import Ledger, Spending
+from dpcausal.price import Price
+from dpcausal.release import session_request
+from dpcausal.study.study import Study
+from dpcausal.utils.hash_chain import digest_of
+
+_ELSEWHERE = {
+    *("digest", "question", "spent so far", "left after it", "answered before", "would leave", "also waiting"),
+    *("differs from", "decisions", "status"),
+}
+"""The lines of a review that the page of a study shows in sections of their own."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """A study that a site received.
+
+    Attributes:
+        digest: Its digest.
+        study: The study.
+        received: The day on which it was received.
+        status: What was decided.
+        price: What it costs at this site.
+        objections: What the policy does not allow.
+        approved_by: Who approved it so far.
+        free: Whether all that it asks was answered before, and so costs nothing.
+    """
+
+    digest: str
+    study: Study
+    received: str
+    status: StudyStatus
+    price: Price
+    objections: tuple[str, ...]
+    approved_by: tuple[str, ...]
+    free: bool
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """All that a person reads before deciding about a study.
+
+    Attributes:
+        received: The study.
+        review: The review, as labels with texts.
+        text: Its text, line by line.
+        earlier: The digest of its earlier version; empty where there is none.
+        changes: What changed since that version.
+        answers: The numbers that would leave.
+        message: The message that would leave, without its numbers.
+        ledger: Why the ledger would prevent an answer; empty where it would not.
+        summary: The budget; None where the ledger cannot be read.
+        pending: What all other undecided studies would cost.
+        bar: The budget before and after.
+        decisions: The decisions so far.
+        needed: The number of approvals that it needs.
+        left: What would be left of the budget; None where the study does not fit, or is not allowed.
+        answered: Whether the site answered it already.
+    """
+
+    received: Received
+    review: tuple[tuple[str, tuple[str, ...]], ...]
+    text: tuple[Line, ...]
+    earlier: str
+    changes: tuple[Line, ...]
+    answers: tuple[Answer, ...]
+    message: str
+    ledger: str
+    summary: BudgetSummary | None
+    pending: Price
+    bar: Bar | None
+    decisions: tuple[LogEntry, ...]
+    needed: int
+    left: Spending | None
+    answered: bool
+
+
+State = Literal["ok", "attention", "broken", "unknown"]
+_STATES: tuple[State, ...] = ("ok", "attention", "broken")  # by the level of a check of the site's status
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a site's health.
+
+    Attributes:
+        what: What was looked at.
+        state: Whether it is in order.
+        words: What was found.
+    """
+
+    what: str
+    state: State
+    words: str
+
+
+class SiteFolder:
+    """The folder of a site, as it is now. One is made for each page.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.site = Site(folder)
+
+    @property
+    def name(self) -> str:
+        """The site's name."""
+        return self.site.policy.site
+
+    @cached_property
+    def entries(self) -> tuple[LogEntry, ...]:
+        """The audit log, verified."""
+        return self.site.audit_log.entries()
+
+    @cached_property
+    def messages(self) -> Mapping[str, SentMessage]:
+        """The messages that left, by request."""
+        return sent_messages(self.folder, self.entries)
+
+    @cached_property
+    def _ledger(self) -> Ledger | LedgerError:
+        try:
+            return self.site.ledger()
+        except LedgerError as error:
+            return error
+
+    @property
+    def ledger_problem(self) -> str:
+        """Why the ledger cannot be used; empty where it can."""
+        error = self._ledger
+        return f"Expected {error.expected}, got {error.got}. {error.hint}" if isinstance(error, LedgerError) else ""
+
+    @cached_property
+    def summary(self) -> BudgetSummary | None:
+        """The budget over all studies, from a ledger that was verified whole; None where it cannot be used."""
+        if isinstance(self._ledger, LedgerError):
+            return None
+        return BudgetSummary.of(self._ledger, self.messages.values())
+
+    @cached_property
+    def studies(self) -> dict[str, Received]:
+        """The studies that the site received and can read, by digest, the oldest first."""
+        found = (self._received(digest) for digest in self.site.inbox.digests())
+        return {each.digest: each for each in found if each is not None}
+
+    @property
+    def changed(self) -> list[str]:
+        """The digests of studies whose files were changed or cannot be read."""
+        return [digest for digest in self.site.inbox.digests() if digest not in self.studies]
+
+    @property
+    def waiting(self) -> list[Received]:
+        """The studies that wait for a decision, the oldest first."""
+        return [each for each in self.studies.values() if each.status == "undecided"]
+
+    def _received(self, digest: str) -> Received | None:
+        policy = self.site.policy
+        text = self.site.inbox.intact(digest)
+        try:
+            study = _study(text or "")
+        except DpcausalError:  # its file was changed, or it is of another version of dpcausal
+            return None
+        file = self.folder / "studies" / f"{digest}.toml"
+        decided = {identity(entry.who): entry for entry in self._decisions.get(digest, ())}
+        counting = self.site.audit_log.counting(digest) if decided else ()
+        return Received(
+            digest,
+            study,
+            datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat(),
+            self.site.status(digest) if decided else "undecided",
+            study.price(policy.site),
+            objections(policy, study),
+            tuple(
+                entry.who
+                for entry in decided.values()
+                if entry.kind == "approve" and entry in counting and self._counts(entry)
+            ),
+            self._is_free(study),
+        )
+
+    def _counts(self, entry: LogEntry) -> bool:
+        """Return whether the signature of a decision is that of a person who may decide now."""
+        try:
+            verified_decision(entry.sealed, self.site.people, site=self.name, study=entry.study)
+        except DpcausalError:
+            return False
+        return True
+
+    @cached_property
+    def _decisions(self) -> dict[str, list[LogEntry]]:
+        """The decisions in the audit log, by study."""
+        found = dict[str, list[LogEntry]]()
+        for entry in self.entries:
+            if entry.is_decision:
+                found.setdefault(entry.study, []).append(entry)
+        return found
+
+    def _is_free(self, study: Study) -> bool:
+        """Return whether the ledger has stored the answers to all questions of a study."""
+        asked = _requests(study.text, self.units or 10_000, self.name, self.site.policy.as_of)
+        return self._stored.issuperset(asked)
+
+    @cached_property
+    def _stored(self) -> frozenset[str]:
+        """The requests whose answers the ledger has stored."""
+        return self.summary.stored if self.summary else frozenset()
+
+    @property
+    def units(self) -> int | None:
+        """The number of units that the ledger is bound to; None before the first answer."""
+        return self.summary.versions.get(self.site.policy.as_of) if self.summary else None
+
+    def study(self, digest: str) -> StudyPage | None:
+        """Return all about a study; None where the site has none with exactly this digest."""
+        received = self.studies.get(digest)
+        if received is None:
+            return None
+        policy, text = self.site.policy, self.site.inbox.text(digest)
+        decisions = tuple(self._decisions.get(digest, ()))
+        review = replace(self.site.review(digest, open_table=False), n=self.units)
+        answers, message = example(received.study, digest, policy, self.units)
+        pending = Price.of(each.price for each in self._payable if each.digest != digest)
+        answered = any(sent.study == digest for sent in self.messages.values())
+        due = not (received.free or received.objections or answered or received.status == "rejected")
+        cost = received.price.epsilon if due else 0.0
+        bar = None
+        if self.summary:
+            bar = Bar.of(self.summary.budget.epsilon, self.summary.spent.epsilon, cost, pending.epsilon)
+        return StudyPage(
+            received,
+            tuple(each for each in _grouped(review.lines()) if each[0] not in _ELSEWHERE),
+            lines_of(text),
+            review.earlier,
+            changes(self.site.inbox.text(review.earlier), text) if review.earlier else (),
+            answers,
+            message,
+            self.ledger_problem,
+            self.summary,
+            pending,
+            bar,
+            decisions,
+            policy.approvals,
+            review.consequences.left if review.consequences else None,
+            answered,
+        )
+
+    def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
+        """Sign a person's decision with the console's key, and record it.
+
+        Raises:
+            DpcausalError: If it does not count, for instance because the person requests the study.
+        """
+        if not (self.folder / KEY).exists():
+            raise StudyError(
+                expected="a console with a key of its own, which signs decisions",
+                got="none",
+                hint="an operator creates it with: dpcausal site create-console-key FOLDER.",
+            )
+        key = Key.read("console", self.folder / KEY)
+        self.site.decide(
+            sign_decision(key, site=self.name, study=digest, kind=kind, by=person.name, why=why, via="console")
+        )
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the studies, by digest."""
+        return {digest: each.study.name for digest, each in self.studies.items()}
+
+    @property
+    def pending(self) -> Price:
+        """What all undecided studies would cost."""
+        return Price.of(each.price for each in self._payable)
+
+    @property
+    def _payable(self) -> list[Received]:
+        """The studies that wait, that the policy allows, and that would cost something."""
+        return [each for each in self.waiting if not each.free and not each.objections]
+
+    @property
+    def bar(self) -> Bar | None:
+        """The budget over all studies."""
+        if self.summary is None:
+            return None
+        spent = self.summary.spent.epsilon
+        return Bar.of(self.summary.budget.epsilon, spent, pending=self.pending.epsilon)
+
+    @property
+    def free_messages(self) -> list[SentMessage]:
+        """The messages that an earlier study had paid for."""
+        return [message for message in self.messages.values() if message.free]
+
+    def responses(self) -> list[Response]:
+        """Return every response that left, the latest first."""
+        return responses(self.folder, self.entries)
+
+    def health(self) -> list[Finding]:
+        """Return what `dpcausal site status` tells, and what became of the studies."""
+        found = [
+            Finding(check.name.replace("_", " "), _STATES[check.level], check.words)
+            for check in site_status(self.folder).checks
+        ]
+        return [*found, *self._log_findings()]
+
+    def _log_findings(self) -> list[Finding]:
+        """Return what depends on the audit log; nothing if that is broken."""
+        try:
+            entries = self.entries
+        except LedgerError:
+            return []
+        last = next((entry.at for entry in reversed(entries) if entry.kind == "answer"), "")
+        changed = f"{len(self.changed)} changed after they were received"
+        return [
+            Finding("last response", "ok" if last else "unknown", last or "none yet"),
+            Finding("studies", "attention" if self.changed else "ok", changed),
+        ]
+
+
+def _grouped(lines: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return labels with all their texts; a line without a label belongs to the one before it."""
+    groups: list[tuple[str, tuple[str, ...]]] = []
+    for label, text in lines:
+        if label or not groups:
+            groups.append((label, (text,)))
+        else:
+            groups[-1] = groups[-1][0], (*groups[-1][1], text)
+    return tuple(groups)
+
+
+@lru_cache(maxsize=2_000)
+def _requests(text: str, units: int, site: str, as_of: str) -> tuple[str, ...]:
+    """Return the digests under which a ledger stores the answers to a study's questions."""
+    study = _study(text)
+    if study.secure_settings:
+        return (session_request(study.digest),)
+    return tuple(digest_of(each.question(study.schema, as_of)) for each in study.questions(units, site))
+
+
+@lru_cache(maxsize=2_000)
+def _study(text: str) -> Study:
+    """Read a study; a text never changes."""
+    return Study.from_toml(text)

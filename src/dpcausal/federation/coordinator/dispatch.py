@@ -1,0 +1,125 @@
+"""Sending one request to all sites: with retries, and with every answer stored before it is used."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from dpcausal.errors import TransportError
+from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.coordinator.responses import SiteResponse, signed_by, why_invalid
+from dpcausal.federation.coordinator.roster import Roster
+from dpcausal.federation.protocol.messages import MEANINGS, Code, Message
+from dpcausal.federation.protocol.question import Question
+from dpcausal.federation.protocol.signatures import Key, claimed_body
+from dpcausal.federation.protocol.transport import Transport
+from dpcausal.utils.hash_chain import digest_of_text
+
+_RETRYABLE: tuple[Code, ...] = ("failed", "stopped")
+"""Transient error codes, worth retrying."""
+
+
+@dataclass(frozen=True)
+class Dispatcher:
+    """Sends a request to sites until each has answered or has no attempts left.
+
+    A site that has answered a request does not receive it again. A retry sends the same text, and a site answers the
+    same text at no further cost.
+
+    Attributes:
+        roster: The sites.
+        key: The key that signs requests.
+        transport: Carries requests to sites.
+        requests: Stores requests and messages.
+        timeout: Seconds that the transport may take for each attempt.
+        attempts: The largest number of attempts for a site.
+        on_response: Called with a site's name and what it did, as soon as that is known.
+    """
+
+    roster: Roster
+    key: Key
+    transport: Transport
+    requests: Requests
+    timeout: float
+    attempts: int
+    on_response: Callable[[str, str], None]
+
+    def ask(self, question: Question, sites: Collection[str] | None = None) -> dict[str, SiteResponse]:
+        """Send a request, and return the response of each site of the roster, in the order of their names.
+
+        Args:
+            question: The request, with its study.
+            sites: The sites to ask; without it, all of the roster.
+        """
+        asked = question.request
+        sealed = self.key.seal(asked.to_json())
+        self.requests.store(asked.id, digest_of_text(asked.study), sealed)
+        named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
+        stored = self.stored(question)
+        found = {
+            site: stored.get(site) or SiteResponse(site, _SILENT) for site in sorted(named) if site in self.roster.keys
+        }
+        for site, response in found.items():
+            if site in stored:
+                self.on_response(site, response.words)
+        for attempt in range(self.attempts):
+            waiting = [site for site, response in found.items() if _is_retryable(response)]
+            if not waiting:
+                break
+            if attempt:
+                time.sleep(min(2.0 ** (attempt - 1), self.timeout))
+            found |= self._asked_once(question, sealed, waiting)
+        revoked = {site: SiteResponse(site, _REVOKED) for site in named if site not in found}
+        return dict(sorted((found | revoked).items()))
+
+    def stored(self, question: Question) -> dict[str, SiteResponse]:
+        """Return the answers to a request that are stored, by site. Nobody is asked."""
+        found: dict[str, SiteResponse] = {}
+        for site, text in self.requests.messages(question.request.id):
+            stored = self._validated(site, text, question)
+            if stored.answered and stored.site in self.roster.keys:
+                found.setdefault(stored.site, stored)
+        return found
+
+    def _asked_once(self, question: Question, sealed: str, sites: list[str]) -> dict[str, SiteResponse]:
+        """Return the responses to one attempt; of several from one site, the one with the highest rank."""
+        fresh: dict[str, SiteResponse] = {}
+
+        def receive(site: str, text: str) -> None:
+            response = self._validated(site, text, question)
+            if response.site not in sites or (response.site in fresh and response.rank <= fresh[response.site].rank):
+                return
+            if response.message is not None:
+                self.requests.accept(question.request.id, response.site, text)
+            fresh[response.site] = response
+            self.on_response(response.site, response.words)
+
+        self.requests.count(question.request.id)
+        try:
+            self.transport.ask(sealed, sites, self.timeout, receive)
+        except TransportError as error:
+            closed = f"could not be asked (expected {error.expected}, got {error.got})"
+            return {site: SiteResponse(site, closed) for site in sites} | fresh
+        return fresh
+
+    def _validated(self, site: str, text: str, question: Question) -> SiteResponse:
+        """Return the response in a text. The signature names the site; the transport's name counts only without one."""
+        signed = signed_by(text, self.roster)
+        if signed is None:
+            return SiteResponse(site, f"{_INVALID}: it is not a message signed with this site's key")
+        signer, message = signed
+        study = digest_of_text(question.request.study)
+        before = [Message.from_json(claimed_body(sent)) for sent in self.requests.messages_of(study, signer)]
+        problem = why_invalid(message, signer, question, self.roster.sites[signer].units, before)
+        if problem:
+            return SiteResponse(signer, f"{_INVALID}: {problem}")
+        return SiteResponse(signer, MEANINGS[message.code], message, text)
+
+
+_SILENT = "did not answer"
+_REVOKED = "is revoked in the roster, and was not asked"
+_INVALID = "sent an invalid response"
+
+
+def _is_retryable(response: SiteResponse) -> bool:
+    """Return whether another attempt may bring an answer."""
+    return response.message is None or response.message.code in _RETRYABLE

@@ -1,0 +1,137 @@
+"""A coordinator's workspace: the folder with its key, its roster, and its store of requests and messages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from dpcausal.errors import StudyError, redact_errors
+from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.utils.validation import is_name
+
+_ROSTER = """\
+# The sites that {name} asks. Add one with: dpcausal federation admit FOLDER SITE KEY --units N, or by hand:
+#
+# [sites.north]
+# key = "..."       # the site's public key, received over a trusted channel
+# units = 1200      # its number of units, where that was agreed on: an answer with another number is invalid
+# revoked = true    # excludes the site: it is not asked, and nothing that it signed counts
+"""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of a coordinator.
+
+    Attributes:
+        folder: Its path.
+    """
+
+    folder: Path
+
+    @classmethod
+    def new(cls, folder: Path, name: str) -> Self:
+        """Create a workspace with a key and an empty roster."""
+        check_name(name)
+        workspace = cls(folder)
+        if workspace.roster_file.exists() or workspace.key_file(name).exists():
+            raise StudyError(
+                expected="a folder without a workspace",
+                got=str(folder),
+                hint="choose another folder, or use the workspace there.",
+            )
+        with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            workspace.roster_file.write_text(_ROSTER.format(name=name), encoding="utf-8")
+            Key.make(name, workspace.key_file(name))
+        return workspace
+
+    @property
+    def store(self) -> Path:
+        """The store of requests and messages."""
+        return self.folder / "requests.db"
+
+    @property
+    def network(self) -> Path:
+        """The folder of the NVFlare network: its authority, and the kits of server and requester."""
+        return self.folder / "nvflare"
+
+    @property
+    def roster(self) -> Roster:
+        """The sites to ask."""
+        return Roster.from_toml(self.roster_file)
+
+    def key(self, name: str) -> Key:
+        """Return the key of a requester."""
+        if not is_name(name) or not self.key_file(name).is_file():
+            made = sorted(file.stem for file in self.folder.glob("*.key"))
+            raise StudyError(
+                expected=f"the key of {name!r}, the study's requester, in {self.folder}",
+                got=f"keys of: {', '.join(made) or 'nobody'}",
+                hint="name another requester in the study, or create one with: dpcausal federation init FOLDER NAME.",
+            )
+        return Key.read(name, self.key_file(name))
+
+    def kit(self, name: str) -> Path:
+        """Return the kit of a requester: its own if it was added to the network, otherwise the network's first."""
+        own = self.network / "requesters" / name
+        return own if own.is_dir() else self.network / "requester"
+
+    def add_requester(self, name: str) -> Key:
+        """Create the key of another requester."""
+        check_name(name)
+        if not self.roster_file.exists() or self.key_file(name).exists():
+            raise StudyError(
+                expected=f"a workspace in {self.folder} without a requester {name!r}",
+                got="such a requester" if self.key_file(name).exists() else "no workspace",
+                hint="choose another name, or create a workspace with: dpcausal federation init FOLDER NAME.",
+            )
+        with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
+            return Key.make(name, self.key_file(name))
+
+    def admit(self, site: str, key: str, units: int | None = None) -> None:
+        """Add a site to the roster, unless it is there already. Comments and other entries stay as they are."""
+        self.admit_all({site: Member(key, units)})
+
+    def admit_all(self, members: Mapping[str, Member]) -> None:
+        """Add sites to the roster as `admit` does, all of them or none."""
+        roster = self.roster
+        new = {site: member for site, member in members.items() if roster.sites.get(site) != member}
+        for site in new:
+            if site in roster.sites:
+                raise StudyError(
+                    expected=f"the key and units of {site} in {self.roster_file}, or a new site",
+                    got="another key or number of units",
+                    hint="edit the file by hand.",
+                )
+        if not new:
+            return
+        entry = Roster(new)
+        Roster({**roster.sites, **entry.sites})
+        text = f"{self.roster_file.read_text(encoding='utf-8').rstrip()}\n\n{entry.to_toml()}"
+        partial = self.roster_file.with_suffix(".partial")
+        with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(self.roster_file)
+
+    @property
+    def roster_file(self) -> Path:
+        """The file of the roster."""
+        return self.folder / "roster.toml"
+
+    def key_file(self, name: str) -> Path:
+        """Return the file of a requester's key."""
+        return self.folder / f"{name}.key"
+
+
+def check_name(name: str) -> None:
+    """Raise unless this can be the name of a requester or a federation."""
+    if not is_name(name):
+        raise StudyError(expected="a name of letters, digits, - and _", got=repr(name), hint="for instance anna.")
+
+
+def _unusable(folder: Path, error: Exception) -> StudyError:
+    return StudyError(
+        expected="a writable folder", got=f"{folder} ({type(error).__name__})", hint="choose another folder."
+    )

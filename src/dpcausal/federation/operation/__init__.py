@@ -1,0 +1,1 @@
+"""What keeps a federation running: archives, health, signs of life, secrets in settings."""

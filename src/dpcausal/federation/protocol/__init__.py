@@ -1,0 +1,1 @@
+"""What sites and coordinators say to each other: messages, questions, signatures, transports."""

@@ -1,0 +1,224 @@
+"""The protocol between a coordinator and its sites: one kind of request and one kind of message, as JSON.
+
+Each has one spelling only: a text that differs from what `to_json` writes is refused.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Self, get_args
+
+from dpcausal.errors import TransportError, redact_errors
+from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.utils.validation import is_version
+
+VERSION = 4
+"""The version of the protocol. Version 3 renamed the codes `unknown_asker` to `unknown_requester` and `denied` to
+`rejected`; version 4 added secure sums."""
+
+VERSIONS = (2, 3, 4)
+"""The versions that this version of dpcausal reads. A site answers in the version of the request, so sites can be
+upgraded one by one, before the coordinator."""
+
+Step = Literal["keys", "shares", "masked", "confirm", "unmask"]
+"""The rounds of a secure sum, in their order. Only `masked` reads the table, and only it has a price."""
+
+STEPS: tuple[Step, ...] = get_args(Step)
+
+Ask = Literal["facts", "releases"] | Step
+"""`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator. The
+others are the rounds of a secure sum."""
+
+ASKS: tuple[str, ...] = ("facts", "releases", *STEPS)
+_SECURE_SINCE = 4
+
+Code = Literal[
+    "answered",
+    "unreadable",
+    "unknown_requester",
+    "undecided",
+    "rejected",
+    "not_allowed",
+    "too_few_units",
+    "no_budget",
+    "failed",
+    "stopped",
+    "refused_step",
+]
+
+MEANINGS: dict[Code, str] = {
+    "answered": "answered",
+    "unreadable": "could not read the request",
+    "unknown_requester": "does not know the requester",
+    "undecided": "has not decided on the study yet",
+    "rejected": "rejected the study",
+    "not_allowed": "does not allow the study under its policy",
+    "too_few_units": "has too few units to answer",
+    "no_budget": "has too little budget left",
+    "failed": "could not compute its answer",
+    "stopped": "exceeded its limits of time or memory",
+    "refused_step": "refused this round of the secure sum: it answers each round once, for sites that it verified",
+}
+"""Each code in words. A site sends no other reason for not answering."""
+
+_OLDER_CODES: Mapping[int, Mapping[str, str]] = {2: {"unknown_requester": "unknown_asker", "rejected": "denied"}}
+"""The codes that are written otherwise in an older version."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A coordinator's request to every site. The same question is always the same text.
+
+    A request has no parameter that could change a site's decision: the study determines the queries and their price.
+
+    Attributes:
+        study: The whole study file, as text: sites approve it by its digest.
+        ask: What the coordinator asks for.
+        carries: In a secure sum, the signed texts of sites from the round before.
+        version: The version of the protocol.
+    """
+
+    study: str
+    ask: Ask
+    carries: tuple[str, ...] = ()
+    version: int = VERSION
+
+    @property
+    def id(self) -> str:
+        """The digest that answers refer to."""
+        return digest_of_text(self.to_json())
+
+    def to_json(self) -> str:
+        """Return the request as JSON."""
+        return _written(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a request that `to_json` wrote.
+
+        Raises:
+            TransportError: If it is anything else.
+        """
+        document = _read(cls, text)
+        carried = document.get("carries", [])
+        if not isinstance(carried, list) or not all(isinstance(each, str) for each in carried):
+            raise _unreadable()
+        request = cls(**document | {"carries": tuple(carried)})
+        known = ASKS if request.version >= _SECURE_SINCE else ASKS[:2]
+        if isinstance(request.study, str) and request.ask in known and (not carried or request.ask in STEPS[1:]):
+            return request
+        raise _unreadable()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """A site's response to a request.
+
+    Attributes:
+        request: The id of the request.
+        study: The digest of the study.
+        site: The site's name.
+        code: Whether the site answered, or why not.
+        n: The number of units, with an answer; None in rounds of a secure sum that read no table.
+        arm_sizes: The number of units in each arm, where the schema declares arms public.
+        as_of: The version of the site's data, wherever there is a number of units.
+        answer: The releases, or the answer to a round of a secure sum, as plain values; None for `facts`.
+        version: The version of the protocol.
+    """
+
+    request: str
+    study: str
+    site: str
+    code: Code
+    n: int | None = None
+    arm_sizes: tuple[int, int] | None = None
+    as_of: str | None = None
+    answer: Mapping[str, Any] | None = None
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """Return the message as JSON, with the codes of its version of the protocol."""
+        return _written(self, code=_OLDER_CODES.get(self.version, {}).get(self.code, self.code))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a message that `to_json` wrote.
+
+        Raises:
+            TransportError: If it is anything else.
+        """
+        document = _read(cls, text)
+        arms = tuple(document["arm_sizes"]) if isinstance(document["arm_sizes"], list) else document["arm_sizes"]
+        message = cls(**document | {"arm_sizes": arms, "code": _code_of(document)})
+        answered = message.code == "answered"
+        unread = message.n is None and message.answer is not None and message.version >= _SECURE_SINCE
+        counted = answered and not unread
+        if (
+            all(isinstance(each, str) for each in (message.request, message.study, message.site))
+            and message.code in MEANINGS
+            and (message.code != "refused_step" or message.version >= _SECURE_SINCE)
+            and (_is_count(message.n) if counted else message.n is None)
+            and (is_version(message.as_of) if counted else message.as_of is None)
+            and (arms is None or (counted and _are_arms(arms, message.n)))
+            and (message.answer is None or (answered and isinstance(message.answer, dict)))
+        ):
+            return message
+        raise _unreadable()
+
+
+def version_of(text: str) -> int:
+    """Return the version in which to answer a request: its own if that can be read, otherwise this one."""
+    try:
+        return Request.from_json(text).version
+    except TransportError:
+        return VERSION
+
+
+def _code_of(document: Mapping[str, Any]) -> object:
+    """Return the code of a message by its name in this version; None for a name that its own version does not have."""
+    code = document["code"]
+    older = _OLDER_CODES.get(document["version"], {})
+    newer = {old: new for new, old in older.items()}
+    return None if code in older else newer.get(code, code) if isinstance(code, str) else code
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**41
+
+
+def _are_arms(sizes: object, n: Any) -> bool:  # noqa: ANN401 (checked by the caller)
+    return isinstance(sizes, tuple) and len(sizes) == 2 and all(map(_is_count, sizes)) and sum(sizes) <= n
+
+
+def _written(parts: Request | Message, **changes: str) -> str:
+    document = asdict(parts) | changes
+    if parts.version < _SECURE_SINCE:
+        document.pop("carries", None)
+    return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
+    with redact_errors(ValueError, RecursionError, instead=lambda _: _unreadable()):
+        document = json.loads(text)
+        as_written = json.dumps(document, sort_keys=True, allow_nan=False) == text
+    if not as_written or not isinstance(document, dict) or type(document.get("version")) is not int:
+        raise _unreadable()
+    if document["version"] not in VERSIONS:
+        raise TransportError(
+            expected=f"version {' or '.join(map(str, VERSIONS))} of the protocol",
+            got=f"version {document['version']}",
+            hint="upgrade the older side; sites first, then the coordinator. dpcausal site status and dpcausal "
+            "federation status print the versions that each side reads.",
+        )
+    known = {part.name for part in fields(kind)} - ({"carries"} if document["version"] < _SECURE_SINCE else set())
+    if set(document) != known:
+        raise _unreadable()
+    return document
+
+
+def _unreadable() -> TransportError:
+    return TransportError(
+        expected="a request or a message as this version of dpcausal writes it",
+        got="something else",
+        hint="run the same version of dpcausal at all sites and at the coordinator.",
+    )

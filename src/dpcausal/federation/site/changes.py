@@ -1,0 +1,137 @@
+"""Changes of a site's people, decisions and settings, each of which the site's ledger records."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpcausal.errors import LedgerError
+from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.federation.site.confirmation import Unconfirmed, current_state, find_unconfirmed
+from dpcausal.federation.site.people import Person, add_person, remove_person, set_console_key
+from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
+from dpcausal.ledger import Ledger
+
+_LOCK = ".changes"
+
+
+class Changes:
+    """The changes of one site. Neither its key nor its table is needed.
+
+    Args:
+        folder: The site's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.audit_log = AuditLog(folder / AUDIT_LOG)
+
+    def ledger(self) -> Ledger | None:
+        """Open the site's ledger; None where it was not created yet.
+
+        Raises:
+            LedgerError: If it is broken, behind its witness, or lacks the receipt of an answer.
+        """
+        policy = Policy.read(self._folder)
+        return open_ledger(self._folder, policy) if has_ledger(self._folder, policy) else None
+
+    def unconfirmed(self) -> Unconfirmed | None:
+        """Return what does not count before a person has confirmed it; None where everything counts.
+
+        Raises:
+            LedgerError: If the ledger cannot be used.
+        """
+        ledger = self.ledger()
+        return find_unconfirmed(self._folder, self.audit_log, ledger) if ledger else None
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record in the ledger what changes in this block, and no edit that is unconfirmed.
+
+        Where decisions or people may be lost, or the ledger cannot be used, nothing is recorded: that would confirm
+        what is there. The site does not answer then, and the next confirmation records the change.
+        """
+        with self.locked():
+            ledger, kept = self._recording_ledger()
+            yield
+            if ledger:
+                state = current_state(self._folder, self.audit_log)
+                ledger.record_site(state | {"settings": state["settings"] | kept})
+
+    def add_person(self, person: Person) -> None:
+        """Add a person to the people of the site.
+
+        Raises:
+            StudyError: If somebody has this name, key or login already.
+            LedgerError: If the audit log cannot be written.
+        """
+        with self.recorded():
+            add_person(self._folder, person)
+            try:
+                words = f"added as {', '.join(person.roles)}, with {person.known_by}"
+                self.audit_log.write("people", "", person.name, words)
+            except LedgerError:  # nobody is added without a line
+                remove_person(self._folder, person.name)
+                raise
+
+    def remove_person(self, name: str) -> Person:
+        """Remove a person from the people of the site, and return who that was. The person's approvals count no more.
+
+        Raises:
+            StudyError: If the site has no such person.
+            LedgerError: If the audit log cannot be written.
+        """
+        with self.recorded():
+            person = remove_person(self._folder, name)
+            self.audit_log.write("people", "", person.name, "removed")
+        return person
+
+    def set_console_key(self, public: str) -> None:
+        """Record the public key of the site's console, which signs the decisions of people with a login."""
+        with self.recorded():
+            set_console_key(self._folder, public)
+            self.audit_log.write("people", "", "console", f"given the key {public}")
+
+    def confirm(self, by: str, why: str) -> Unconfirmed | None:
+        """Confirm the people, requesters and settings of the site as they are now; return what was unconfirmed.
+
+        Where decisions or people may be lost, the approvals that were made before do not count any more.
+
+        Raises:
+            LedgerError: If there is no ledger, or it cannot be used: what it lacks is recorded first.
+            StudyError: If a text holds control characters.
+        """
+        with self.locked():
+            ledger = open_ledger(self._folder, Policy.read(self._folder))
+            found = find_unconfirmed(self._folder, self.audit_log, ledger)
+            if found is None:
+                return None
+            settings = current_state(self._folder, self.audit_log)["settings"]
+            digests = ", ".join(f"{name} {digest}" for name, digest in settings.items())
+            self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {digests}")
+            ledger.record_site(current_state(self._folder, self.audit_log))
+            return found
+
+    def _recording_ledger(self) -> tuple[Ledger | None, dict[str, str]]:
+        """Return the ledger if a change may be recorded in it, with the recorded digests of files that were edited."""
+        try:
+            ledger = self.ledger()
+            found = find_unconfirmed(self._folder, self.audit_log, ledger) if ledger else None
+            recorded = (ledger.site_state if ledger else None) or {"settings": {}}
+        except LedgerError:
+            return None, {}
+        if found is None:
+            return ledger, {}
+        return None if found.older else ledger, {name: recorded["settings"].get(name, "") for name in found.edited}
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Exclude all other changes of the site."""
+        descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,103 @@
+"""What an approval would lead to: the price and what is left, the message that would leave, and what has changed."""
+
+import difflib
+import json
+from dataclasses import dataclass
+from itertools import chain, compress
+
+from dpcausal.federation.site.policy import Policy
+from dpcausal.ledger import Ledger, Spending
+from dpcausal.queries.calibration import Asked
+from dpcausal.release import session_request
+from dpcausal.study.study import Study
+from dpcausal.utils.hash_chain import digest_of
+from dpcausal.utils.plain_text import lines_in, visible
+
+_ANY_UNITS = 10_000
+_MOST_CHANGES = 40
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """What would follow if a study were answered now.
+
+    Attributes:
+        due: The names of the queries that would be paid for.
+        free: The names of the queries that were answered before, for any study: their stored answers cost nothing.
+        left: What would be left of the budget; None where the price does not fit into it.
+        message: An example of the message that would leave: the names of all numbers, and no values.
+    """
+
+    due: tuple[str, ...]
+    free: tuple[str, ...]
+    left: Spending | None
+    message: str
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of all numbers that would leave, in one line for each query."""
+        message = json.loads(self.message)
+        lines = [f"public: {', '.join(message['public'])}"]
+        for release in message["releases"]:
+            noise = "masked, with a share of the noise" if message["masked"] else "with noise"
+            noisy, others = release["noisy"][:_MOST_SHOWN], len(release["noisy"]) - _MOST_SHOWN
+            more = f", and {others:,} more of the same kind" if others > 0 else ""
+            lines.append(f"{release['query']}, {noise}: {', '.join(noisy)}{more}")
+            if release["without noise"]:
+                lines.append(f"{release['query']}, without noise: {', '.join(release['without noise'])}")
+        return tuple(lines)
+
+    @classmethod
+    def of(cls, study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -> "Consequences":
+        """Return the consequences of a study, from its rehearsal and the site's ledger. The table stays closed.
+
+        A query that depends on an earlier answer counts as due, since that answer is not known yet.
+        """
+        asked = study.site_questions(n or _ANY_UNITS, policy.site)
+        stored = [_is_stored(ledger, study, policy, each) for each in asked]
+        debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site)
+        due = chain.from_iterable(events for request, events in debits.items() if not ledger.is_debited(request))
+        names = [each.query.name for each in asked]
+        return cls(
+            due=tuple(compress(names, (not answered for answered in stored))),
+            free=tuple(compress(names, stored)),
+            left=ledger.remaining_after(due),
+            message=example_message(study, policy.site, n),
+        )
+
+
+def example_message(study: Study, site: str, n: int | None = None) -> str:
+    """Return the message that would leave a site, with names in place of all values."""
+    releases = [
+        {
+            "query": each.query.name,
+            "epsilon": each.guarantee.epsilon,
+            "delta": each.guarantee.delta,
+            "noisy": [at.name for at in each.noise(study.schema).sensitivity.coordinates],
+            "without noise": list(each.query.public_values),
+        }
+        for each in study.site_questions(n or _ANY_UNITS, site)
+    ]
+    public = ["n", "arm_sizes", "as_of"] if study.schema.sizes_are_public else ["n", "as_of"]
+    masked = study.secure_settings is not None
+    return json.dumps({"site": site, "public": public, "masked": masked, "releases": releases}, indent=2)
+
+
+def changed_lines(before: str, after: str) -> tuple[str, ...]:
+    r"""Return the lines that differ between two texts of a study, marked - and +, comments included.
+
+    Example:
+        >>> changed_lines("a = 1\nb = 2", "a = 1\nb = 3  # more")
+        ('- b = 2', '+ b = 3  # more')
+    """
+    _, _, *found = [*difflib.unified_diff(lines_in(before), lines_in(after), lineterm="", n=0)] or ["", ""]
+    lines = [f"{line[0]} {visible(line[1:])}" for line in found if not line.startswith("@@")]
+    more = [f"and {len(lines) - _MOST_CHANGES} more lines"] if len(lines) > _MOST_CHANGES else []
+    return (*lines[:_MOST_CHANGES], *more)
+
+
+def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: Asked) -> bool:
+    question = asked.question(study.schema, policy.as_of)
+    request = session_request(study.digest) if study.secure_settings else digest_of(question)
+    return ledger.stored(request) is not None

@@ -1,0 +1,119 @@
+"""One line of a site's audit log."""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Literal
+
+from dpcausal.errors import LedgerError, StudyError, redact_errors
+from dpcausal.federation.site.decisions import claimed_decision
+from dpcausal.utils.hash_chain import ChainEntry, digest_of
+
+VERSION = 3
+"""The version of the format. Version 3 added `sealed`, the signed decision; a decision of version 2 does not count.
+
+Version 1 was the file diary.jsonl, with `deny` in place of `reject`.
+"""
+UNSIGNED = 2
+"""The version whose decisions have no signature."""
+
+_DIGITS = 64
+
+Kind = Literal["approve", "reject", "answer", "forged", "people", "index", "confirm", "restore"]
+DECISIONS: tuple[Kind, ...] = ("approve", "reject")
+CHANGES: tuple[Kind, ...] = ("people", "index", "confirm", "restore")
+"""The kinds that change what counts at a site, but for decisions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEntry(ChainEntry):
+    """One event at a site: one line of the audit log.
+
+    Attributes:
+        version: The version of the format.
+        kind: A decision, an answer to a request, requests without a valid signature, a change of the site's people, a
+            new index, a confirmation of settings, or one after a restore: approvals before it do not count.
+        study: The digest of the study.
+        who: Who decided, or the requester.
+        what: The reason of a decision; of an answer, the request and the code.
+        at: The time; of an answer the day.
+        sealed: The signed decision; empty in other entries.
+    """
+
+    version: int
+    kind: Kind
+    study: str
+    who: str
+    what: str
+    at: str
+    sealed: str = ""
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the digest is that of all other fields. Version 2 has no field `sealed`."""
+        absent = ("digest", "sealed") if self.version == UNSIGNED else ("digest",)
+        return self.digest == digest_of({name: value for name, value in vars(self).items() if name not in absent})
+
+    @property
+    def request(self) -> str:
+        """The digest of the request that an answer, or a refusal of a forged request, is about; empty otherwise."""
+        digest, _, code = self.what.partition(" ")
+        return digest if self.kind in ("answer", "forged") and len(digest) == _DIGITS and code else ""
+
+    @property
+    def code(self) -> str:
+        """The code of the answer to a request; empty in other entries."""
+        return self.what.partition(" ")[2] if self.request else ""
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether this is a signed decision."""
+        return self.kind in DECISIONS and self.version != UNSIGNED
+
+    @property
+    def topic(self) -> str:
+        """What the index holds its place under: the study of a decision, or the kind of a change; empty otherwise."""
+        return self.study if self.is_decision else self.kind if self.kind in CHANGES else ""
+
+    @property
+    def time(self) -> datetime:
+        """The time, where the entry has more than the day."""
+        return datetime.fromisoformat(self.at)
+
+
+def read_entry(place: int, line: bytes) -> LogEntry:
+    """Read one line."""
+    with redact_errors(ValueError, TypeError, RecursionError, StudyError, instead=lambda _: broken_at(place)):
+        document = json.loads(line)
+        version = document.get("version", 1) if isinstance(document, dict) else None
+        if type(version) is int and version not in (VERSION, UNSIGNED):
+            raise _other_version(place, version)
+        entry = LogEntry(**document)
+        if not all(isinstance(value, str) for name, value in document.items() if name != "version"):
+            raise broken_at(place)
+        if (entry.kind in DECISIONS and version == VERSION) != bool(entry.sealed):
+            raise broken_at(place)
+        if entry.sealed:
+            claimed = asdict(claimed_decision(entry.sealed))
+            expected = {"kind": entry.kind, "study": entry.study, "by": entry.who, "why": entry.what, "at": entry.at}
+            if not expected.items() <= claimed.items():
+                raise broken_at(place)
+        return entry
+
+
+def broken_at(place: int) -> LedgerError:
+    """Return the error for a line that is not as it was written."""
+    return LedgerError(
+        expected=f"an intact audit log at line {place + 1}",
+        got="a line that was changed, removed or inserted",
+        hint="restore the audit log from a backup; until then the site does not answer.",
+    )
+
+
+def _other_version(place: int, version: int) -> LedgerError:
+    return LedgerError(
+        expected=f"version {VERSION} of the audit log at line {place + 1}",
+        got=f"version {version}",
+        hint="this file was written by another version of dpcausal. Version 2 added the field version and renamed deny "
+        "to reject; version 3 added signatures: move the old file away, and approve studies again.",
+    )

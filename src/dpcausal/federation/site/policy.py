@@ -1,0 +1,298 @@
+"""The policy of a site: what it allows, whoever asks. The site owns this file."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.schema.columns import Unit
+from dpcausal.study.secure_settings import SecureSettings
+from dpcausal.utils.plain_text import is_plain_text
+from dpcausal.utils.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
+
+if TYPE_CHECKING:
+    from dpcausal.queries import CustomSums
+    from dpcausal.queries.calibration import Asked
+    from dpcausal.schema.schema import Schema
+
+FILE = "policy.toml"
+KEY = "site.key"
+VERSION = 2
+"""The version of the format of the policy file."""
+
+_RENAMED = {"askers": "requesters", "heuristics": "allow_unproved"}
+
+_NEEDED = (
+    "site",
+    "table",
+    "ledger",
+    "as_of",
+    "protects",
+    "columns",
+    "estimators",
+    "epsilon_per_study",
+    "delta_per_study",
+    "minimum_units",
+    "approvals",
+    "seconds",
+    "memory",
+    "budget",
+    "requesters",
+)
+_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
+_UNITS = {"MB": 10**6, "GB": 10**9}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureSums:
+    """The secure sums in which a site takes part.
+
+    Attributes:
+        honest: The smallest `honest` of a study.
+        colluding: The number of the listed sites that may collude. In a study, `colluding` must be so large, and larger
+            by one for each site that is not listed.
+        sites: The public keys of the sites that this one knows, by name.
+
+    Example:
+        >>> SecureSums(honest=2, colluding=1, sites={"south": "5a" * 32}).honest
+        2
+    """
+
+    honest: int
+    colluding: int
+    sites: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.sites, Mapping) and all(
+            is_name(site) and is_public_key(key) for site, key in self.sites.items()
+        )
+        if not (listed and _is_count(self.honest, 2) and _is_count(self.colluding, 0)):
+            raise StudyError(
+                expected=f"in {FILE}, [secure_sums] with honest of at least 2, colluding of at least 0, and "
+                "[secure_sums.sites] with names and public keys of 64 digits",
+                got="another value",
+                hint="each site prints its own key with: dpcausal site key FOLDER.",
+            )
+
+    def objections(self, site: str, terms: SecureSettings) -> tuple[str, ...]:
+        """Return what speaks against taking part in a secure sum, in words.
+
+        Args:
+            site: The name of the site whose policy this is.
+            terms: The terms of the study.
+        """
+        others = {name: key for name, key in terms.sites.items() if name != site}
+        replaced = sorted(name for name, key in others.items() if self.sites.get(name, key) != key)
+        unlisted = sorted(name for name in others if name not in self.sites)
+        colluding = self.colluding + len(unlisted)
+        besides = f", {len(unlisted)} of them because it does not list {', '.join(unlisted)}" if unlisted else ""
+        checks = (
+            (not replaced, f"keys that are not those in the policy: {', '.join(replaced)}"),
+            (terms.honest >= self.honest, f"honest is {terms.honest}, the policy requires at least {self.honest}"),
+            (
+                terms.colluding >= colluding,
+                f"colluding is {terms.colluding}, the policy requires at least {colluding}{besides}",
+            ),
+        )
+        return tuple(words for holds, words in checks if not holds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomSumsAllowed:
+    """The sums of their own that studies may describe, whatever formula they are for.
+
+    Attributes:
+        columns: The columns that they may be made of, apart from the treatment.
+        coordinates: How many sums one query may have, in all cells together.
+        epsilon: The largest epsilon of one query.
+
+    Example:
+        >>> CustomSumsAllowed(columns=("score", "dose"), coordinates=20, epsilon=1.0).coordinates
+        20
+    """
+
+    columns: Sequence[str]
+    coordinates: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", _tuple(self.columns))
+        sized = _is_count(self.coordinates, 1) and is_number(self.epsilon) and self.epsilon > 0
+        if not (_are_texts(self.columns) and sized):
+            raise StudyError(
+                expected=f"in {FILE}, [custom_sums] with columns, coordinates of at least 1 and epsilon above 0",
+                got="another value",
+                hint='write for instance columns = ["score", "dose"], coordinates = 20 and epsilon = 1.0.',
+            )
+
+    def objections(self, query: "CustomSums", epsilon: float, schema: "Schema") -> tuple[str, ...]:
+        """Return what speaks against a query, in words."""
+        from dpcausal.schema.treatment import table_column  # noqa: PLC0415 (a heavy import)
+
+        read = {column.name: table_column(column) for column in schema.columns}
+        own = [read.get(name, name) for name in query.columns if name != schema.treatment.name]
+        beyond = sorted({name for name in own if name not in self.columns})
+        count = len(query.names(schema))
+        checks = (
+            (not beyond, f"sums may not be made of: {', '.join(beyond)}"),
+            (count <= self.coordinates, f"a query has {count:,} sums, the policy allows {self.coordinates:,}"),
+            (epsilon <= self.epsilon, f"a query of sums has epsilon {epsilon:g}, the policy allows {self.epsilon:g}"),
+        )
+        return tuple(words for holds, words in checks if not holds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What a site allows.
+
+    Attributes:
+        site: The site's name.
+        table: The address of its table, as `Vault` takes it; a file name is relative to the site's folder.
+        ledger: The address of its ledger: a file in the site's folder, or an SQLAlchemy address.
+        as_of: The version of the data, as in the ledger: a date or a name.
+        protects: The privacy unit: what may differ between neighbouring tables.
+        columns: The columns that a study may read.
+        public: Where `protects` is not `record`, the columns with public values: a study must declare the same.
+        estimators: The estimators that a study may name.
+        epsilon_per_study: The largest epsilon of one study.
+        delta_per_study: The largest delta of one study.
+        minimum_units: The smallest number of units with which the site answers.
+        approvals: The number of people who must approve a study; one rejection is enough to stop it.
+        seconds: The time limit of a computation.
+        memory: The memory limit of a computation, for instance `2 GB`.
+        budget: The budget for all studies: epsilon, delta and rule, as `Budget` takes them.
+        requesters: The public keys of those who may ask, by name.
+        allow_unproved: Queries without a proof that are allowed nevertheless.
+        unit: The column that identifies people, where they have several records.
+        witness: The address of the ledger's witness, if it has one.
+        entry: The column by which people enter a growing table, if schedules of looks are to be paid for once: a study
+            must declare the same.
+        allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
+        secure_sums: The secure sums in which the site takes part, which also need a witness; None for no secure sum.
+        custom_sums: The sums of their own that studies may describe; None for none.
+    """
+
+    site: str
+    table: str
+    ledger: str
+    as_of: str
+    protects: str
+    columns: tuple[str, ...]
+    estimators: tuple[str, ...]
+    epsilon_per_study: float
+    delta_per_study: float
+    minimum_units: int
+    approvals: int
+    seconds: float
+    memory: str
+    budget: Mapping[str, Any]
+    requesters: Mapping[str, str]
+    public: tuple[str, ...] = ()
+    allow_unproved: tuple[str, ...] = ()
+    unit: Unit | None = field(default=None)
+    witness: str = ""
+    entry: str = ""
+    allow_check: bool = True
+    secure_sums: SecureSums | None = None
+    custom_sums: CustomSumsAllowed | None = None
+
+    def __post_init__(self) -> None:
+        for holds, expected in (
+            (is_name(self.site), "site: a name of letters, digits, - and _"),
+            (all(is_plain_text(each) and each for each in (self.table, self.ledger)), "table and ledger: text"),
+            (is_version(self.as_of), "as_of: a date or a name, such as 2026-06-30, in quotation marks"),
+            (is_plain_text(self.witness), "witness: text"),
+            (is_plain_text(self.entry), "entry: the name of a column"),
+            (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
+            (_are_texts(self.allow_unproved) and _are_texts(self.public), "allow_unproved and public: lists of names"),
+            (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger on disk, not in memory"),
+            (is_number(self.epsilon_per_study) and self.epsilon_per_study > 0, "epsilon_per_study: greater than 0"),
+            (is_number(self.delta_per_study) and 0 <= self.delta_per_study < 0.5, "delta_per_study: below 0.5"),
+            (_is_count(self.minimum_units, 2), "minimum_units: a number of at least 2"),
+            (_is_count(self.approvals, 1), "approvals: a number of at least 1"),
+            (is_number(self.seconds) and 0 < self.seconds <= 86_400, "seconds: from above 0 to a day"),
+            (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
+            (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
+            (isinstance(self.allow_check, bool), "allow_check: true or false"),
+            (
+                isinstance(self.requesters, Mapping) and all(map(is_public_key, self.requesters.values())),
+                "requesters: public keys",
+            ),
+            (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
+        ):
+            if not holds:
+                raise StudyError(expected=f"in {FILE}, {expected}", got="another value", hint="correct this line.")
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory limit of a computation, in bytes."""
+        return self._bytes() or 0
+
+    def _bytes(self) -> int | None:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", self.memory) if isinstance(self.memory, str) else None
+        return int(float(found[1]) * _UNITS[found[2]]) if found else None
+
+    def secure_objections(self, terms: SecureSettings) -> tuple[str, ...]:
+        """Return what the policy has against a secure sum, in words."""
+        listed = () if self.site in terms.sites else (f"its table [sites] does not list {self.site}",)
+        if self.secure_sums is None:
+            return (*listed, "secure sums are not allowed: the policy has no table [secure_sums]")
+        unwitnessed = () if self.witness else ("secure sums need a witness of the ledger, and the policy names none",)
+        return (*listed, *unwitnessed, *self.secure_sums.objections(self.site, terms))
+
+    def custom_objections(self, asked: "Sequence[Asked]", schema: "Schema") -> tuple[str, ...]:
+        """Return what the policy has against sums that a study describes, in words."""
+        from dpcausal.queries import CustomSums  # noqa: PLC0415 (a heavy import)
+
+        described = [(each.query, each.guarantee.epsilon) for each in asked if isinstance(each.query, CustomSums)]
+        if described and self.custom_sums is None:
+            return ("sums that a study describes are not allowed: the policy has no table [custom_sums]",)
+        found = (self.custom_sums.objections(*each, schema) for each in described if self.custom_sums)
+        return tuple(dict.fromkeys(words for each in found for words in each))
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read the policy of the site in a folder.
+
+        Raises:
+            StudyError: If the file is absent, of another version, or not a policy.
+        """
+        try:
+            document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise StudyError(
+                expected=f"a readable {FILE} in the site's folder",
+                got=f"{folder} ({type(error).__name__})",
+                hint="create a site with: dpcausal site init FOLDER NAME.",
+            ) from None
+        check_format(FILE, document, VERSION, _RENAMED)
+        del document["version"]
+        try:
+            check_keys("policy", document, _NEEDED, _OPTIONAL)
+            unit = build("unit", Unit, document["unit"]) if "unit" in document else None
+            kinds: dict[str, Any] = {"secure_sums": SecureSums, "custom_sums": CustomSumsAllowed}
+            sums = {name: build(f"[{name}]", kinds[name], document[name]) for name in kinds if name in document}
+        except DpcausalError as error:
+            raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
+        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "allow_unproved")}
+        return cls(**document | lists | sums | {"unit": unit})
+
+
+def address_in(folder: Path, address: str) -> str:
+    """Return the address of a table: a file name is relative to the folder, the address of a server is unchanged."""
+    return address if "://" in address else str(folder / address)
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, tuple) and all(map(is_plain_text, values))
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,0 +1,383 @@
+"""A site: a vault that answers remote, untrusted requesters."""
+
+import contextlib
+import json
+import tomllib
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dpcausal.errors import (
+    BudgetExceededError,
+    DpcausalError,
+    EngineError,
+    LedgerError,
+    SessionError,
+    StudyError,
+    TransportError,
+)
+from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request, version_of
+from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
+from dpcausal.federation.secure.messages import masked_answer, seal_header
+from dpcausal.federation.site.changes import Changes
+from dpcausal.federation.site.confirmation import current_state, find_unconfirmed
+from dpcausal.federation.site.consequences import Consequences, changed_lines
+from dpcausal.federation.site.decisions import (
+    StudyStatus,
+    check_is_after,
+    check_is_newer,
+    check_requester,
+    claimed_decision,
+    status_of,
+    verified_decision,
+)
+from dpcausal.federation.site.people import People
+from dpcausal.federation.site.policy import KEY, Policy, address_in
+from dpcausal.federation.site.review import ReceivedStudy, Review, objections
+from dpcausal.federation.site.sessions import SESSIONS, Sessions
+from dpcausal.federation.site.site_ledger import MESSAGES, ledger_address, open_ledger, witness_address
+from dpcausal.federation.site.stores import Inbox, ResponseStore
+from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
+from dpcausal.price import Price
+from dpcausal.release import Receipt, receipts_in, session_request
+from dpcausal.study.secure_settings import SecureSettings
+from dpcausal.study.study import Study
+from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.vault import Vault
+from dpcausal.vault.engines.resources import Resources
+
+
+class _RefusalError(Exception):
+    """A request is not answered, for the reason in its code."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        super().__init__(code)
+
+
+class Site:
+    """A vault that answers remote, untrusted requesters, as its policy, its people's decisions and its ledger allow.
+
+    Every part of a request is treated as hostile. The response is always a signed message; where the site does not
+    answer, the message holds a code from a fixed list and nothing else. No error text leaves the site. The same request
+    always gets the same response, and is paid for once.
+
+    Args:
+        folder: The folder of the site's policy, key, audit log and studies, and of its ledger unless that is elsewhere.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.policy = Policy.read(folder)
+        self._key = Key.read(self.policy.site, folder / KEY)
+        self.changes = Changes(folder)
+        self.audit_log = self.changes.audit_log
+        self.inbox = Inbox(folder / "studies")
+        self._responses = ResponseStore(folder / MESSAGES)
+        self._sessions = Sessions(folder / SESSIONS, self.policy.site, self._key.public)
+
+    @property
+    def public_key(self) -> str:
+        """The site's public key, for the rosters of coordinators."""
+        return self._key.public
+
+    def answer(self, request: str) -> str:
+        """Answer a signed request with a signed message."""
+        claimed = claimed_body(request)
+        message = Message(
+            request=digest_of_text(claimed),
+            study="",
+            site=self.policy.site,
+            code="failed",
+            version=version_of(claimed),
+        )
+        requester = ""
+        try:
+            requester, body = self._opened(request)
+            asked, planned = _read(body, requester)
+            message = replace(message, study=self.inbox.store(asked.study, requester))
+            self._check(planned, message.study, asked.study)
+            ledger = self._confirmed_ledger()
+            ledger.study = message.study
+            response = self._responses.response(message.request)
+            if response is None:
+                response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
+                paid = asked.ask in ("releases", "masked")
+                response = self._responses.store(message.request, response) if paid else response
+            self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
+        except _RefusalError as refusal:
+            message = replace(message, code=refusal.code)
+        except BudgetExceededError:
+            message = replace(message, code="no_budget")
+        except SessionError:
+            message = replace(message, code="refused_step")
+        except (MemoryError, EngineError):
+            message = replace(message, code="stopped")
+        except Exception:  # noqa: BLE001, S110 (whatever it is, its text may quote the table: it stays here)
+            pass
+        else:
+            return self._key.seal(response)
+        if requester:
+            with contextlib.suppress(DpcausalError):
+                self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
+        else:
+            with contextlib.suppress(DpcausalError):
+                self.audit_log.write_forged(self._claimed(request), f"{message.request} {message.code}")
+        return self._key.seal(message.to_json())
+
+    def _opened(self, request: str) -> tuple[str, str]:
+        try:
+            return opened(request, self.policy.requesters)
+        except TransportError:
+            raise _RefusalError("unknown_requester") from None
+
+    def _claimed(self, request: str) -> str:
+        """Return the requester in whose name a request was forged; empty for a stranger, whose text is not recorded."""
+        signer = claimed_signer(request)
+        return signer if signer in self.policy.requesters else ""
+
+    def _check(self, study: Study, digest: str, text: str) -> None:
+        """Refuse unless people approved the study and the policy allows it now."""
+        status = self._status(digest, text)
+        if status != "approved":
+            raise _RefusalError(status)
+        if objections(self.policy, study):
+            raise _RefusalError("not_allowed")
+
+    def _confirmed_ledger(self) -> Ledger:
+        """Return the ledger; refuse where people or settings are not as it recorded them."""
+        ledger = self.ledger()
+        if find_unconfirmed(self._folder, self.audit_log, ledger):
+            raise _RefusalError("undecided")
+        return ledger
+
+    def _found(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
+        """Return the content of an answer."""
+        if asked.ask in STEPS and asked.ask != "masked":
+            return self._step(asked, study, ledger)
+        vault = self._vault(study, ledger)
+        if vault.n < self.policy.minimum_units:
+            raise _RefusalError("too_few_units")
+        facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes, "as_of": vault.as_of}
+        if asked.ask == "facts":
+            return facts
+        if study.secure_settings is not None:
+            return facts | {"answer": self._masked(asked, study, vault)}
+        releases = study.prepare(vault, self.policy.site).run().releases
+        return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in releases]}}
+
+    def _step(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
+        """Return the content of an answer to a round of a secure sum that reads no table and has no price."""
+        settings = _settings(study)
+        begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
+        due = chain.from_iterable(study.debits(self.policy.as_of).values())
+        if begins and ledger.remaining_after(due) is None:
+            raise _RefusalError("no_budget")
+        try:
+            return {"answer": {asked.ask: self._sessions.answer(asked, settings, ledger, may_begin=begins)}}
+        except TransportError:
+            raise _RefusalError("refused_step") from None
+
+    def _masked(self, asked: Request, study: Study, vault: Vault) -> dict[str, Any]:
+        """Return the site's masked numbers. The mask is drawn and on disk first; then the price is paid."""
+        settings = _settings(study)
+        questions = study.site_questions()
+        count = sum(len(each.noise(study.schema).scales) for each in questions)
+        try:
+            mask, members = self._sessions.mask(asked, settings, vault.ledger, count)
+        except TransportError:
+            raise _RefusalError("refused_step") from None
+        part = vault.contribute(questions, session=study.digest, members=members, honest=settings.honest, mask=mask)
+        header = seal_header(self._key, study.digest, members)
+        return masked_answer(part.masked, part.receipt, header)
+
+    def end_session(self, digest: str) -> None:
+        """Erase the secrets of the secure sum of a study. This site takes no further part in it; its price is spent.
+
+        Raises:
+            StudyError: If this site has no such study.
+            SessionError: If this site took no part in its sum.
+        """
+        self.inbox.text(digest)
+        self._sessions.end(digest)
+
+    def create_ledger(self) -> Ledger:
+        """Create the ledger that the policy describes, once."""
+        budget = Budget(**self.policy.budget)
+        address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
+        ledger = Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
+        ledger.record_site(current_state(self._folder, self.audit_log))
+        return ledger
+
+    def ledger(self) -> Ledger:
+        """Open the site's ledger.
+
+        Raises:
+            LedgerError: If it is absent, broken, behind its witness, or lacks the receipt of an answer.
+        """
+        return open_ledger(self._folder, self.policy)
+
+    def receipts(self, request: str) -> tuple[Receipt, ...]:
+        """Return the receipts in the stored response to a request; none where only public facts were asked for."""
+        response = self._responses.response(request)
+        return receipts_in(json.loads(response)) if response else ()
+
+    def _vault(self, study: Study, ledger: str | Ledger) -> Vault:
+        policy = self.policy
+        engine = f"{policy.memory_bytes * 6 // 10**7} MB"  # the rest of the process needs the remainder
+        return Vault(
+            address_in(self._folder, policy.table),
+            study.schema,
+            ledger=ledger,
+            budget=Budget(**policy.budget),
+            as_of=policy.as_of,
+            allow_unproved=policy.allow_unproved,
+            resources=Resources(memory=engine, progress=False),
+        )
+
+    @property
+    def people(self) -> People:
+        """The people of this site, as its file lists them now."""
+        return People.read(self._folder)
+
+    def status(self, digest: str) -> StudyStatus:
+        """Return what was decided about a study; every signature is verified again."""
+        return self._status(digest, self.inbox.intact(digest))
+
+    def _status(self, digest: str, text: str | None) -> StudyStatus:
+        """Return what was decided about a study, given its text; without it, no approval counts."""
+        decided = [entry.sealed for entry in self.audit_log.counting(digest)]
+        if not decided:
+            return "undecided"
+        return status_of(
+            decided,
+            self.people if text is not None else People(),
+            site=self.policy.site,
+            study=digest,
+            requester="" if text is None else tomllib.loads(text)["requester"],
+            requesters=self.policy.requesters,
+            approvals=self.policy.approvals,
+        )
+
+    def studies(self) -> list[ReceivedStudy]:
+        """Return every study that this site received, oldest first. A file that was changed does not stop the list."""
+        decided = self.audit_log.decided()
+        return [self._received(digest, is_decided=digest in decided) for digest in self.inbox.digests()]
+
+    def _received(self, digest: str, *, is_decided: bool) -> ReceivedStudy:
+        text = self.inbox.intact(digest)
+        if text is None:
+            return ReceivedStudy(digest, "", "", Price(()), "changed")
+        document = tomllib.loads(text)  # it was a study when it was received
+        status = self._status(digest, text) if is_decided else "undecided"
+        price = Price.of_study(document, self.policy.site)
+        return ReceivedStudy(digest, document["name"], document["requester"], price, status)
+
+    def receive(self, text: str) -> str:
+        """Store a study that was brought by hand, and return its digest."""
+        Study.from_toml(text)
+        return self.inbox.store(text)
+
+    def review(self, digest: str, *, open_table: bool = True) -> Review:
+        """Return the review of a study.
+
+        Only the table is opened, to count units, and only where the policy allows the study: a requester must not
+        decide what the ledger is bound to. With `open_table=False` (at the console) it stays closed.
+        """
+        text = self.inbox.text(digest)
+        study = Study.from_toml(text)
+        allowed = not objections(self.policy, study)
+        n = self._vault(study, IN_MEMORY).n if allowed and open_table else None
+        ledger = None
+        with contextlib.suppress(LedgerError):  # check_ledger reports the reason
+            ledger = self.ledger()
+        received = self.studies()
+        versions = [each.digest for each in received if each.name == study.name]
+        earlier = versions[versions.index(digest) - 1] if versions.index(digest) else ""
+        return Review(
+            study=study,
+            digest=digest,
+            policy=self.policy,
+            n=n,
+            ledger=ledger,
+            status=self.status(digest),
+            decisions=self.audit_log.decisions(digest),
+            consequences=Consequences.of(study, self.policy, ledger, n) if allowed and ledger else None,
+            pending=tuple(each for each in received if each.status == "undecided" and each.digest != digest),
+            earlier=earlier,
+            changes=changed_lines(self.inbox.text(earlier), text) if earlier else (),
+        )
+
+    def check_ledger(self, review: Review) -> None:
+        """Raise if the ledger would prevent an answer.
+
+        It may be absent, broken, or for other data or another budget, or hold another record of the site.
+        """
+        ledger = self.ledger()
+        ledger.check_budget(Budget(**self.policy.budget))
+        if review.n is not None:
+            data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
+            ledger.check_data_set(self.policy.as_of, data_set, review.n)
+        self._check_confirmed()
+
+    def decide(self, sealed: str) -> str:
+        """Record a person's signed decision about a study, and return the study's digest.
+
+        Raises:
+            StudyError: If the signature is not that of the person named in it, that person is not an approver of this
+                site or requests the study, or the policy does not allow what is approved: no approval overrides it.
+        """
+        digest = claimed_decision(sealed).study
+        study = Study.from_toml(self.inbox.text(digest))
+        decision, person = verified_decision(sealed, self.people, site=self.policy.site, study=digest)
+        if decision.kind == "approve":
+            check_requester(person, study.requester, self.policy.requesters)
+            self._check_allowed(study)
+            self._check_confirmed()
+            restore = self.audit_log.last_restore()
+            check_is_after(decision, restore.time if restore else None)
+        with self.changes.recorded():
+            check_is_newer(decision, [entry.sealed for entry in self.audit_log.decisions(digest)])
+            self.audit_log.record(sealed)
+        return digest
+
+    def _check_confirmed(self) -> None:
+        if found := self.changes.unconfirmed():
+            raise StudyError(
+                expected="decisions, people and settings as this site's ledger recorded them",
+                got=str(found),
+                hint="put the right files back; or look at what is there, and confirm it with: dpcausal site confirm "
+                "FOLDER --by NAME --why WHY. The site does not answer before.",
+            )
+
+    def _check_allowed(self, study: Study) -> None:
+        against = objections(self.policy, study)
+        if against:
+            raise StudyError(
+                expected="a study that this site's policy allows",
+                got="; ".join(against),
+                hint="reject the study, or change the policy first.",
+            )
+
+
+def _read(body: str, requester: str) -> tuple[Request, Study]:
+    """Read a request and its study."""
+    try:
+        request = Request.from_json(body)
+        study = Study.from_toml(request.study)
+    except Exception:  # noqa: BLE001 (a hostile text may break in ways that nobody listed)
+        raise _RefusalError("unreadable") from None
+    if study.requester != requester:
+        raise _RefusalError("unknown_requester")
+    if request.ask != "facts" and (request.ask in STEPS) != (study.secure_settings is not None):
+        raise _RefusalError("unreadable")  # a secure sum is never answered with plain releases, nor the reverse
+    return request, study
+
+
+def _settings(study: Study) -> SecureSettings:
+    """Return the terms of a study that was read as one of secure sums."""
+    settings = study.secure_settings
+    if settings is None:
+        raise _RefusalError("unreadable")
+    return settings

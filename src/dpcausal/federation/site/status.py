@@ -1,0 +1,130 @@
+"""The health of a site. Nothing here opens its table or needs its key."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from dpcausal.errors import DpcausalError, LedgerError
+from dpcausal.federation.operation.health import (
+    ATTENTION,
+    BROKEN,
+    HEALTHY,
+    Check,
+    Status,
+    check_backup,
+    check_certificate,
+    check_disk,
+    check_serving,
+    check_versions,
+)
+from dpcausal.federation.operation.heartbeat import Heartbeat
+from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.federation.site.changes import Changes
+from dpcausal.federation.site.log_entry import VERSION as AUDIT_LOG_FORMAT
+from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
+from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
+from dpcausal.federation.site.site_ledger import open_ledger
+from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
+from dpcausal.utils.hash_chain import dated_back
+
+SESSION_DAYS = 30
+"""A secure sum that waits for its next round for longer needs attention: its session holds secrets."""
+
+
+def site_status(folder: Path) -> Status:
+    """Look at a site, and return what was found.
+
+    Raises:
+        StudyError: If there is no readable policy in the folder.
+    """
+    policy = Policy.read(folder)
+    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
+    rest = (*_sessions(folder), check_disk(folder), check_backup(folder), _versions(folder))
+    return Status("site", policy.site, (*checks, *rest))
+
+
+def kits_of(folder: Path) -> list[Path]:
+    """Return the kits of a site: one for each network that it is in."""
+    return sorted({*folder.glob("nvflare/kit"), *folder.glob("networks/*/kit")})
+
+
+def _network(folder: Path) -> Iterator[Check]:
+    kits = kits_of(folder)
+    if not kits:
+        yield Check("serving", HEALTHY, "in no network: this site answers by files", value=False)
+    for kit in kits:
+        suffix = f"_{kit.parent.name}" if len(kits) > 1 else ""
+        for check in (*check_serving(kit), check_certificate(kit)):
+            yield replace(check, name=check.name + suffix)
+
+
+def _waiting(folder: Path) -> Check:
+    try:
+        from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load, and it needs the site's key)
+
+        site = Site(folder)
+        digests = site.inbox.digests()
+        count = sum(site.status(digest) == "undecided" for digest in digests)
+    except DpcausalError as error:
+        return Check("waiting", ATTENTION, f"unknown: expected {error.expected}")
+    words = f"{count} of {len(digests)} studies wait for a decision"
+    return Check("waiting", ATTENTION if count else HEALTHY, words, count)
+
+
+def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
+    try:
+        ledger = open_ledger(folder, policy)
+        ledger.verify()
+    except DpcausalError as error:
+        yield Check("ledger", BROKEN, f"expected {error.expected}, got {error.got}", value=False)
+        return
+    witnessed = "its witness and " if policy.witness else ""
+    yield Check("ledger", HEALTHY, f"whole, with {witnessed}all receipts", value=True)
+    spent, left = ledger.spent, ledger.remaining
+    yield Check("budget", HEALTHY, f"spent {spent}; left {left}", {"spent": asdict(spent), "left": asdict(left)})
+
+
+def _audit_log(folder: Path) -> Check:
+    if not (folder / AUDIT_LOG).exists():
+        return Check("audit_log", HEALTHY, "empty", 0)
+    try:
+        days = [entry.at for entry in AuditLog(folder / AUDIT_LOG).stream()]
+    except DpcausalError as error:
+        return Check("audit_log", BROKEN, f"expected {error.expected}, got {error.got}")
+    back = len(dated_back(days))
+    words = f", {back} of them dated back: see dpcausal site audit-log" if back else ""
+    return Check("audit_log", HEALTHY, f"whole, {len(days)} entries{words}", len(days))
+
+
+def _confirmed(folder: Path) -> Iterator[Check]:
+    """Yield whether decisions and settings are as the ledger recorded them; nothing where there is no usable ledger."""
+    with contextlib.suppress(LedgerError):  # the check of the ledger names it
+        found = Changes(folder).unconfirmed()
+        words = f"{found}; confirm with: dpcausal site confirm" if found else "people and settings are as recorded"
+        yield Check("confirmed", BROKEN if found else HEALTHY, words, value=not found)
+
+
+def _sessions(folder: Path) -> Iterator[Check]:
+    """Yield how many secure sums are not finished: their sessions hold secrets. Nothing where there are none."""
+    try:
+        unfinished = unfinished_sessions(folder / SESSIONS)
+    except DpcausalError as error:
+        yield Check("sessions", ATTENTION, f"unknown: expected {error.expected}, got {error.got}")
+        return
+    if not unfinished:
+        return
+    days = int((time.time() - min(unfinished.values())) // 86_400)
+    oldest = min(unfinished, key=lambda study: unfinished[study])
+    words = f"not finished: {len(unfinished)}, the oldest for {days} days, study {oldest}"
+    old = days > SESSION_DAYS
+    hint = "; erase their secrets with: dpcausal site end-session" if old else ""
+    yield Check("sessions", ATTENTION if old else HEALTHY, words + hint, len(unfinished))
+
+
+def _versions(folder: Path) -> Check:
+    beats = [beat for kit in kits_of(folder) if (beat := Heartbeat.read(kit))]
+    formats = {"policy": POLICY_FORMAT, "ledger": LEDGER_FORMAT, "audit_log": AUDIT_LOG_FORMAT}
+    return check_versions(formats, next((beat.server_version for beat in beats if beat.server_version), ""))

@@ -1,0 +1,1 @@
+"""Ways of carrying messages between sites and a coordinator."""

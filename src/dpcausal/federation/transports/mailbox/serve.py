@@ -1,0 +1,82 @@
+"""Serve a mailbox with gunicorn over TLS."""
+
+import ssl
+from datetime import UTC, datetime
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
+
+from dpcausal.errors import TransportError
+from dpcausal.federation.operation.deadline_worker import DeadlineWorker
+from dpcausal.federation.transports.mailbox.authority import SERVER, last_day, server_context
+from dpcausal.federation.transports.mailbox.server import create_app, print_line
+from dpcausal.federation.transports.mailbox.settings import Mailbox
+from dpcausal.federation.transports.mailbox.store import Store
+
+
+def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
+    """Serve until stopped.
+
+    Args:
+        mailbox: The mailbox.
+        listen: The interface and port to listen on.
+        workers: The number of processes.
+        threads: The number of threads, and of connections to the database, of each process.
+
+    Raises:
+        TransportError: If the certificate of the server has expired, or the database cannot be used.
+    """
+    ends = last_day(mailbox.folder / SERVER)
+    if ends < datetime.now(UTC):
+        raise TransportError(
+            expected="a valid certificate of the server",
+            got=f"one that expired at {ends:%Y-%m-%d %H:%M} UTC",
+            hint="renew it with: dpcausal federation mailbox renew FOLDER.",
+        )
+    Store(mailbox.database_address, 1).create(mailbox.requesters)
+    print_line(f"event=start address={mailbox.address} listen={listen} workers={workers} threads={threads}")
+    _Gunicorn(mailbox, listen, workers, threads).run()
+
+
+class _Gunicorn(BaseApplication):  # type: ignore[misc]
+    """The server process, with its settings."""
+
+    def __init__(self, mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
+        self._mailbox = mailbox
+        self._threads = threads
+        self._contexts: list[ssl.SSLContext] = []
+        self._options = {
+            "bind": listen,
+            "workers": workers,
+            "threads": threads,
+            "worker_class": DeadlineWorker,
+            "worker_connections": 1000,
+            "backlog": 2048,
+            "keepalive": 5,
+            "timeout": 60,
+            "graceful_timeout": 10,
+            "loglevel": "warning",
+            "certfile": str(mailbox.folder / SERVER),  # gunicorn serves TLS only if this is set
+            "ssl_context": self._context,
+            "control_socket_disable": True,
+            "limit_request_line": 1000,
+            "limit_request_fields": 40,
+            "limit_request_field_size": 2000,
+        }
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Set the options."""
+        for name, value in self._options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:  # noqa: ANN401 (an application)
+        """Return the application, in each worker process; a reload reads the settings again."""
+        mailbox = Mailbox.read(self._mailbox.folder)
+        return create_app(Store(mailbox.database_address, self._threads), mailbox.address)
+
+    def _context(self, _settings: object, _default: object) -> ssl.SSLContext:
+        """Return the TLS settings, read once in each worker process."""
+        if not self._contexts:
+            self._contexts.append(server_context(self._mailbox.folder))
+        return self._contexts[0]

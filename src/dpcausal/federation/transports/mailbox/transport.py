@@ -1,0 +1,157 @@
+"""The mailbox as a transport of a coordinator, and the coordinator's own calls: invite, admit and revoke sites."""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dpcausal.errors import TransportError
+from dpcausal.federation.coordinator.roster import Member
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.protocol.messages import Message
+from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.transports.mailbox.calls import CallFailedError
+from dpcausal.federation.transports.mailbox.client import Client
+from dpcausal.federation.transports.mailbox.invitations import Invitation
+from dpcausal.federation.transports.mailbox.settings import Mailbox
+from dpcausal.utils.hash_chain import digest_of_text
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+_PERMANENT = {"unknown", "certificate", "clock", "malformed", "too_large", "forbidden", "not_found"}
+_RANDOM = secrets.SystemRandom()
+
+
+class MailboxTransport:
+    """Sends requests through a mailbox server, which sites poll.
+
+    Args:
+        client: Calls the server, with the key of the study's requester.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.failures: dict[str, int] = {}
+        """The number of failed calls so far, by reason."""
+
+    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+        """Send a request, and call `on_response` for each message that arrives within `timeout` seconds.
+
+        A request stays in the mailbox after the timeout, and a site may answer it later; the next call of `ask` for the
+        same request then finds this answer. A message leaves the mailbox after `on_response` has returned.
+
+        Raises:
+            TransportError: If no server could be reached in this time, or it refuses this requester.
+        """
+        end = time.monotonic() + timeout
+        asked = digest_of_text(claimed_body(request))
+        missing, reached, pause = set(sites), False, _FIRST_PAUSE
+        posted = False
+        while True:
+            try:
+                if not posted:
+                    # Messages from before count if they are answers; a site that refused then may answer now.
+                    self._collect(asked, missing, lambda text: _code(text) == "answered", on_response)
+                    if missing:
+                        self._client.call("POST", "/requests", {"text": request, "sites": sorted(missing)})
+                    posted = reached = True
+                found = self._collect(asked, missing, lambda _: True, on_response)
+                pause = _FIRST_PAUSE if found else min(1.5 * pause, 3.0)
+            except CallFailedError as error:
+                self.failures[error.reason] = self.failures.get(error.reason, 0) + 1
+                if error.reason in _PERMANENT:
+                    raise
+                pause = max(min(2.0 * pause, _LONGEST_PAUSE), error.retry_after)
+            left = end - time.monotonic()
+            if not missing or left <= 0:
+                break
+            time.sleep(min(pause * _RANDOM.uniform(0.5, 1.0), left))
+        self._client.close()
+        if not reached:
+            raise TransportError(
+                expected="a mailbox server that can be reached",
+                got=f"none at {self._client.address} in {timeout:g} seconds",
+                hint="start it with: dpcausal federation mailbox serve FOLDER; check that its port is open.",
+            )
+
+    def _collect(
+        self, asked: str, missing: set[str], counts: Callable[[str], bool], on_response: Callable[[str, str], None]
+    ) -> bool:
+        """Fetch the messages that wait, pass on those that count, and return whether there were any."""
+        found = False
+        while messages := _listed(self._client.call("GET", "/messages", request=asked), "messages"):
+            found = True
+            for each in messages:
+                if counts(each["text"]):
+                    on_response(each["site"], each["text"])
+                    missing.discard(each["site"])
+            self._client.call("POST", "/collected", {"places": [each["place"] for each in messages]})
+        return found
+
+
+def requester_client(folder: Path, requester: str) -> Client:
+    """Return a client of the mailbox in a workspace that signs with the key of a requester."""
+    mailbox = Mailbox.read(folder / "mailbox")
+    return Client(mailbox.address, mailbox.authority, Workspace(folder).key(requester))
+
+
+def invite(client: Client, folder: Path, site: str, authority: str, seconds: int) -> Invitation:
+    """Invite a site: announce the invitation to the server, store its secret in a folder, and return it.
+
+    Raises:
+        CallFailedError: If the server refuses, for instance because the site is another requester's.
+    """
+    invitation = Invitation.new(client.address, authority, site, int(time.time()) + seconds)
+    announced = {
+        "site": site,
+        "pass_digest": digest_of_text(invitation.door_pass),
+        "expires": invitation.expires,
+    }
+    client.call("POST", "/invitations", announced)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    file = folder / f"{site}.json"
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
+        json.dump(asdict(invitation), output)
+    return invitation
+
+
+def admit_joined(client: Client, folder: Path, workspace: Workspace) -> dict[str, str]:
+    """Add the sites that accepted an invitation to the roster, and return their keys.
+
+    The key must be bound to the secret of the invitation: the server could not have chosen it.
+    """
+    keys: dict[str, str] = {}
+    for joined in _listed(client.call("GET", "/sites"), "sites"):
+        file = folder / f"{joined['site']}.json"
+        with suppress(OSError):
+            invitation = Invitation(**json.loads(file.read_text(encoding="ascii")))
+            if invitation.binds(joined["key"], joined["binding"]):  # otherwise it was invited again since it joined
+                keys[invitation.site] = joined["key"]
+    workspace.admit_all({site: Member(key) for site, key in keys.items()})
+    for site in keys:
+        (folder / f"{site}.json").unlink()
+    return keys
+
+
+def _listed(reply: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the list in a reply, checked."""
+    kinds = {"place": int, "site": str, "text": str, "key": str, "binding": str}
+    found = reply.get(name)
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        held = all(isinstance(value, kinds.get(key, object)) for each in found for key, value in each.items())
+        needed = {"place", "site", "text"} if name == "messages" else {"site", "key", "binding"}
+        if held and all(needed <= each.keys() for each in found):
+            return found
+    raise CallFailedError("malformed", got="an unreadable reply", hint="check the server's version.")
+
+
+def _code(text: str) -> str:
+    try:
+        return Message.from_json(claimed_body(text)).code
+    except TransportError:
+        return ""

@@ -1,0 +1,1 @@
+"""Other libraries for causal inference, each in a module of its own."""

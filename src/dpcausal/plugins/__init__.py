@@ -1,1 +1,0 @@
-"""Plug-ins for other systems, above site and federation."""

@@ -1,0 +1,1 @@
+"""What a person reads: effects, curves over arms, effect curves, propensity scores."""

@@ -1,0 +1,71 @@
+"""What columns must be: the outcome, those in which a unit's records are added up, and that of a unit's entry."""
+
+from collections.abc import Sequence
+
+from dpcausal.errors import SchemaError
+from dpcausal.schema.columns import Binary, Column, Indicator, Real, Unit, check_name
+from dpcausal.schema.treatment import TableColumn
+
+
+def check_outcome(outcome: Real | Binary) -> None:
+    """Raise where an outcome declares what only covariates have."""
+    if isinstance(outcome, Real) and outcome.indicator:
+        raise SchemaError(
+            expected="an indicator for covariates only",
+            got=f"indicator=True for the outcome {outcome.name!r}",
+            hint="leave it out: a unit without an outcome is outside the comparison.",
+        )
+    if isinstance(outcome, Real) and outcome != outcome.measured:
+        raise SchemaError(
+            expected="typical, transform and scale of covariates only",
+            got=f"one of them of the outcome {outcome.name!r}",
+            hint="leave them out: an outcome is measured between its bounds; narrower bounds make it more precise.",
+        )
+
+
+def check_added(unit: Unit, columns: Sequence[Column]) -> None:
+    """Raise unless columns that are added up over a unit's records have a total.
+
+    Args:
+        unit: What is added up.
+        columns: The outcome and the covariates.
+    """
+    named = {column.name: column for column in columns}
+    for name in unit.added:
+        column = named.get(name)
+        is_number = isinstance(column, Real) and not (
+            column.since or column.indicator or (name in unit.count and column.missing_codes)
+        )
+        is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
+        if not (is_number or (name in unit.sum and is_answer)):
+            raise SchemaError(
+                expected=f"{name!r} to be a Real without dates, indicator and, where it is counted, missing codes; "
+                "or, where it is summed, a Binary",
+                got=repr(column) if column else "no outcome or covariate of that name",
+                hint="only these have a total over a unit's records; a total is never missing.",
+            )
+
+
+def check_entry(entry: str, columns: Sequence[TableColumn], unit: Unit | None) -> None:
+    """Raise where the column of entry is one whose value may change while the table grows.
+
+    Args:
+        entry: The column.
+        columns: The treatment, the outcome and the covariates, in this order.
+        unit: How several records of one unit become one.
+    """
+    check_name(entry)
+    column = next((each for each in columns if each.name == entry), None)
+    for changes, got in (
+        (column in columns[:2], "the treatment or the outcome"),
+        (isinstance(column, Indicator), "whether a number is missing"),
+        (unit is not None and entry == unit.name, "the column that says whose a record is"),
+        (unit is not None and entry in unit.added, "a total over a unit's records, which grows"),
+        (unit is not None and unit.keep == "last", 'keep="last": a later record may say otherwise'),
+    ):
+        if changes:
+            raise SchemaError(
+                expected=f"as entry a column whose value never changes for a unit, not {entry!r}",
+                got=got,
+                hint='name the column with the day or week in which a unit entered, and use Unit(…, keep="first").',
+            )

@@ -1,0 +1,160 @@
+"""Expected properties of a table that nobody has read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from dpcausal.errors import SchemaError
+from dpcausal.schema.columns import Column
+from dpcausal.schema.real import Real
+from dpcausal.schema.scale import REACH, TYPICAL, Scale
+from dpcausal.schema.schema import Schema
+
+_MOST_EXPLAINED = 0.9
+"""How much of the outcome, in standard deviations for each one, what predicts treatment can explain."""
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """Expected properties of a table, from the literature or a pilot. `Rehearsal` explains each of them."""
+
+    schema: Schema
+    n: int
+    treated_share: float = 0.5
+    outcome_mean: float | None = None
+    outcome_sd: float | None = None
+    confounding: float = 0.3
+    covariate_sd: float = 1 / 3
+    compared_share: float | None = None
+    overlap: float | None = None
+    correlation: float = 0.7
+    typical: Mapping[str, Sequence[float]] | Sequence[tuple[str, Sequence[float]]] = ()
+
+    def __post_init__(self) -> None:
+        self._check_typical()
+        low, high = self.schema.outcome_bounds
+        mean, sd = self.mean, self.sd
+        holds = (
+            self.n >= 2
+            and 0 < self.treated_share < 1
+            and low <= mean <= high
+            and 0 <= sd <= (high - low) / 2
+            and 0 <= self.confounding <= 1
+            and 0 < self.covariate_sd <= 1
+            and 0 < self.share_compared <= 1
+            and (self.overlap is None or 0 < self.overlap <= 1)
+            and self.confounding <= _MOST_EXPLAINED * self.apart
+            and 0 <= self.correlation < 1
+        )
+        if not holds:
+            raise SchemaError(
+                expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g}, "
+                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1, a covariate sd up to 1, a "
+                "compared share and an overlap above 0 and up to 1, an overlap that leaves room for the confounding, "
+                "and a correlation from 0 to below 1",
+                got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}, "
+                f"confounding={self.confounding!r}, covariate_sd={self.covariate_sd!r}, "
+                f"compared_share={self.compared_share!r}, overlap={self.overlap!r}, correlation={self.correlation!r}",
+                hint="these are your expectations, from the literature or a pilot; none may come from the table.",
+            )
+
+    @property
+    def mean(self) -> float:
+        """The outcome's expected mean."""
+        low, high = self.schema.outcome_bounds
+        if self.outcome_mean is not None:
+            return self.outcome_mean
+        typical = self._typical_of(self.schema.outcome)
+        return sum(typical) / 2 if typical else (low + high) / 2
+
+    @property
+    def sd(self) -> float:
+        """The outcome's expected standard deviation within an arm."""
+        low, high = self.schema.outcome_bounds
+        if self.outcome_sd is not None:
+            return self.outcome_sd
+        typical = self._typical_of(self.schema.outcome)
+        if typical:
+            return (typical[1] - typical[0]) / 2 / TYPICAL
+        if isinstance(self.schema.outcome, Real):
+            return (high - low) / math.sqrt(12)
+        return math.sqrt(max(self.mean * (1 - self.mean), 0.0))
+
+    def covariate_middle(self, column: Column) -> float:
+        """Return the expected median of a covariate between -1 and 1."""
+        typical = self._typical_of(column)
+        if typical is None or not isinstance(column, Real):
+            return 0.0
+        return (sum(typical) - column.low - column.high) / (column.high - column.low)
+
+    def covariate_spread(self, column: Column) -> float:
+        """Return the expected standard deviation of a covariate between -1 and 1, where one of two values is an end."""
+        if not isinstance(column, Real):
+            return 1.0
+        if column.scale is not None:
+            return 1 / REACH
+        typical = self._typical_of(column)
+        if typical is None:
+            return self.covariate_sd
+        return (typical[1] - typical[0]) / TYPICAL / (column.high - column.low)
+
+    def standardised(self, column: Real, value: float) -> float:
+        """Return how many expected standard deviations a value of a number is above the expected median."""
+        scale = column.scale
+        if scale is None and column.typical and column.name not in dict(self.typical):
+            scale = Scale.of_typical(column)
+        if scale is not None:
+            return scale.score_at(value) * REACH
+        place = (2 * value - column.low - column.high) / (column.high - column.low)
+        return (place - self.covariate_middle(column)) / self.covariate_spread(column)
+
+    def _typical_of(self, column: Column) -> Sequence[float] | None:
+        """Return between which values about 90 % of a column's lie; None where that is not known, or it has scores."""
+        if not isinstance(column, Real) or column.scale is not None:
+            return None
+        return dict(self.typical).get(column.name, column.typical)
+
+    def _check_typical(self) -> None:
+        pairs = tuple((name, tuple(map(float, each))) for name, each in dict(self.typical).items())
+        object.__setattr__(self, "typical", pairs)
+        known = {column.name: column for column in self.schema.columns if isinstance(column, Real)}
+        for name, each in pairs:
+            column = known.get(name)
+            if column is None or len(each) != 2 or not column.low <= each[0] < each[1] <= column.high:
+                raise SchemaError(
+                    expected=f"two rising values of a number within its bounds as typical, out of: {', '.join(known)}",
+                    got=f"{name!r}: {each!r}",
+                    hint="about 90 % of units are between them; write typical={'age': (40, 80)}.",
+                )
+
+    @property
+    def apart(self) -> float:
+        """How far apart the arms' means of what predicts treatment are, in standard deviations within an arm."""
+        if self.overlap is None:
+            return 2 * self.confounding
+        return -2 * NormalDist().inv_cdf(self.overlap / 2)
+
+    @property
+    def share_compared(self) -> float:
+        """The expected share of units in the comparison; that of two out of all arms where nothing else is expected."""
+        return 2 / len(self.schema.treatment.arms) if self.compared_share is None else self.compared_share
+
+    @property
+    def arm_shares(self) -> tuple[float, ...]:
+        """The expected share of units in every declared arm; the arms outside the comparison are of one size."""
+        treatment, compared = self.schema.treatment, self.share_compared
+        sides = (compared * (1 - self.treated_share), compared * self.treated_share)
+        known = dict(zip(treatment.compared, sides, strict=True))
+        return tuple(known[arm] if arm in known else (1 - compared) / len(treatment.outside) for arm in treatment.arms)
+
+    @property
+    def compared(self) -> int:
+        """The expected number of units in the comparison, at least two."""
+        return max(round(self.n * self.share_compared), 2)
+
+    @property
+    def expected_sizes(self) -> tuple[int, int]:
+        """The expected number of units in each arm, at least one."""
+        treated = min(max(round(self.compared * self.treated_share), 1), self.compared - 1)
+        return self.compared - treated, treated

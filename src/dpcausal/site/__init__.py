@@ -1,5 +1,0 @@
-"""A site: a vault that answers remote, untrusted requesters, with its own policy, audit log and ledger.
-
-`python -m dpcausal.site FOLDER` answers one request, from standard input to standard output. This module imports
-nothing, so that the process that starts it stays small; `Site` is in `dpcausal.site.site`.
-"""

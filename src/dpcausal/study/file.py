@@ -1,0 +1,83 @@
+"""Reading the parts of a study's file: its estimator, its diagnostics and its texts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from dpcausal.errors import StudyError
+from dpcausal.estimators.average import ESTIMATORS, Winsorised, suggest_estimator
+from dpcausal.queries import Cut
+from dpcausal.results.effect import Estimator
+from dpcausal.utils.validation import check_keys, did_you_mean
+
+
+def read_estimator(document: object) -> Any:  # noqa: ANN401 (one of ESTIMATORS)
+    """Return the estimator that the table [estimator] describes."""
+    if not isinstance(document, dict) or document.get("name") not in ESTIMATORS:
+        raise StudyError(
+            expected=f"an [estimator] whose name is one of {', '.join(ESTIMATORS)}",
+            got=repr(document)[:100],
+            hint=(suggest_estimator(document.get("name")) if isinstance(document, dict) else "")
+            + 'write for instance [estimator] and below it name = "difference_in_means".',
+        )
+    parameters = {name: value for name, value in document.items() if name != "name"}
+    return read_parameters(document["name"], ESTIMATORS[document["name"]], parameters)
+
+
+def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any], **read: object) -> Any:  # noqa: ANN401 (one of that kind)
+    """Return an estimator or a diagnostic with these parameters, some of them read already."""
+    tables = getattr(kind, "tables", ())
+    parameters = {
+        key: read_estimator(value) if key == "estimator" else value if key in tables else _parameter(value)
+        for key, value in document.items()
+    } | read
+    known = [part.name for part in fields(kind)]
+    try:
+        return kind(**parameters)
+    except TypeError:
+        raise StudyError(
+            expected=f"parameters of {name} out of {', '.join(known)}",
+            got=", ".join(sorted(parameters)) or "none",
+            hint=f"{'of is now covariates; ' if 'of' in parameters else ''}its documentation says which it needs.",
+        ) from None
+
+
+def _parameter(value: object) -> object:
+    """Return a parameter as a dataclass holds it: cuts as cuts, lists as tuples."""
+    if isinstance(value, list):
+        return tuple(map(_parameter, value))
+    if isinstance(value, dict):
+        check_keys("cut", value, ("name",), ("edges",))
+        return Cut(**value)
+    return value
+
+
+def method_name(estimator: Estimator) -> str:
+    """Return the name of an estimator."""
+    return next(name for name, kind in ESTIMATORS.items() if kind is type(estimator))
+
+
+def plain_estimator(estimator: Estimator) -> dict[str, Any]:
+    """Return an estimator as plain values, without absent ones; the one that another runs as a table of its own."""
+    plain = {name: value for name, value in asdict(estimator).items() if value is not None}  # type: ignore[call-overload]
+    if isinstance(estimator, Winsorised):
+        plain["estimator"] = plain_estimator(estimator.estimator)
+    return {"name": method_name(estimator), **plain}
+
+
+def unknown_key(table: object, known: Sequence[str]) -> str:
+    """Return a hint that names the first key of a table that is unknown, and the known one it resembles."""
+    unknown = next((name for name in table if name not in known), None) if isinstance(table, Mapping) else None
+    return "" if unknown is None else f"{unknown!r} is none of these; {did_you_mean(unknown, known)}"
+
+
+def texts_in(document: object) -> Iterator[str]:
+    """Yield every text in plain values."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, Mapping):
+        for name, value in document.items():
+            yield from (*texts_in(name), *texts_in(value))
+    elif isinstance(document, list | tuple):
+        for value in document:
+            yield from texts_in(value)

@@ -1,0 +1,1 @@
+"""Intervals, joint estimates of several numbers, and derivatives for their covariances."""

@@ -1,0 +1,1 @@
+"""What every package uses and none owns: checks of arguments, text, arrays, chains of hashes."""

@@ -1,0 +1,43 @@
+"""The policy file of a site, and the versions of its format."""
+
+from pathlib import Path
+
+import pytest
+
+from dpcausal.errors import StudyError
+from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.policy_template import new_site
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    new_site(tmp_path / "west", "west")
+    return tmp_path / "west" / "policy.toml"
+
+
+def change(file: Path, was: str, becomes: str) -> None:
+    assert was in file.read_text()
+    file.write_text(file.read_text().replace(was, becomes))
+
+
+def test_template_is_a_policy(policy: Path) -> None:
+    assert Policy.read(policy.parent).site == "west"
+
+
+@pytest.mark.parametrize(
+    ("line", "got"), [("", "no version"), ("version = 1", "version = 1"), ("version = true", "True")]
+)
+def test_another_version_is_refused_with_what_changed(policy: Path, line: str, got: str) -> None:
+    change(policy, "version = 2", line)
+    with pytest.raises(StudyError, match=rf"policy.toml with version = 2, got .*{got}(.|\n)*askers is now requesters"):
+        Policy.read(policy.parent)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "old"),
+    [("[requesters]", "[askers]", "askers"), ("approvals = 1", "approvals = 1\nheuristics = []", "heuristics")],
+)
+def test_old_keys_are_refused_with_their_new_names(policy: Path, was: str, becomes: str, old: str) -> None:
+    change(policy, was, becomes)
+    with pytest.raises(StudyError, match=rf"got version = 2, {old}(.|\n)*heuristics is now allow_unproved"):
+        Policy.read(policy.parent)
