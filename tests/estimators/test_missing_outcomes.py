@@ -133,7 +133,7 @@ def test_shares_and_their_noise_agree_with_arithmetic() -> None:
 def test_a_difference_is_warned_of_where_it_is_material_and_beyond_its_error(
     shares: tuple[float, float], noise_sd: float, *, warned: bool
 ) -> None:
-    noise = [dpc.joint_estimate.JointNoise("gaussian", line) for line in ((noise_sd, 0.0), (0.0, noise_sd))]
+    noise = [dpc.uncertainty.joint_estimate.JointNoise("gaussian", line) for line in ((noise_sd, 0.0), (0.0, noise_sd))]
     found = differing_shares(JointEstimate(("a", "b"), shares, ((1e-6, 0.0), (0.0, 1e-6)), tuple(noise)))
     assert bool(found) == warned
     assert not warned or f"({100 * max(shares):.0f} %) than with" in found[0]

@@ -28,7 +28,7 @@ def table(n: int = 4_000, seed: int = 1) -> tuple[pa.Table, list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("protects", ["record", "record_within_arm", "outcome"])
-def test_quantiles_are_those_of_the_table_where_noise_vanishes(protects: dpc.schema.Protects) -> None:
+def test_quantiles_are_those_of_the_table_where_noise_vanishes(protects: dpc.schema.schema.Protects) -> None:
     cells, arms = table()
     source = fresh_noise(cells, replace(SCHEMA, protects=protects))
     effect = dpc.QuantileEffects(quantiles=[0.1, 0.5, 0.9]).estimate(source, epsilon=100.0)

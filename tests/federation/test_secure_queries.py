@@ -13,7 +13,7 @@ import dpcausal as dpc
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.experiment import Scorecard
-from dpcausal.federation import secure_release
+from dpcausal.federation.coordinator import secure_release
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.review import objections
 from dpcausal.federation.site.site import Site

@@ -9,11 +9,11 @@ import pytest
 
 from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
-from dpcausal.federation import secure_messages
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.roster import Member, Roster
 from dpcausal.federation.protocol.messages import STEPS, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer
+from dpcausal.federation.secure import messages as secure_messages
 from dpcausal.federation.site.site import Site
 from dpcausal.ledger import Ledger
 from dpcausal.testing import standard_schema, synthetic_table

@@ -79,7 +79,7 @@ def test_dividing_by_the_number_of_matches_found_is_caught() -> None:
     assert ours <= claimed
 
 
-def schema_of(protects: dpc.schema.Protects) -> dpc.Schema:
+def schema_of(protects: dpc.schema.schema.Protects) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 1, missing=0.5),

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from dpcausal import Study
 from dpcausal.cli import app
-from dpcausal.federation import health
+from dpcausal.federation.operation import health
 from dpcausal.federation.operation.heartbeat import Heartbeat, hold_lock
 from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
