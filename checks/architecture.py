@@ -1,7 +1,7 @@
 """The architecture rules, checked on the source text: `python -m checks.architecture`.
 
 Who may import whom, that nobody does so in a circle, where dangerous libraries may appear, which words belong to which
-package, how long a file may be.
+package, that a class has a name of its own, how long a file may be.
 """
 
 import ast
@@ -264,6 +264,16 @@ def _imported(file: Path, paths: Collection[str]) -> Iterator[str]:
             yield from [each for each in (path, path.rpartition("/")[0]) if each in paths][:1]
 
 
+def repeated_classes(root: Path) -> Iterator[str]:
+    """Yield every name that two public classes of the package at `root` share: one word means one thing."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path.relative_to(root).as_posix())
+    yield from (f"{' and '.join(files)}: {name} is two classes" for name, files in homes.items() if len(files) > 1)
+
+
 def upward_imports(root: Path) -> Iterator[str]:
     """Yield every import of benchmarks in the tests at `root`, but for the tests of benchmarks themselves."""
     for path in sorted(root.rglob("*.py")):
@@ -306,7 +316,8 @@ def _is_named(node: ast.ClassDef) -> bool:
 def main() -> None:
     """Print every breach; fail if there is one."""
     package = Path("src", PACKAGE)
-    found = [*violations(package), *cycles(package), *upward_imports(Path("tests")), *incomplete_queries(Path())]
+    inside = (*violations(package), *cycles(package), *repeated_classes(package))
+    found = [*inside, *upward_imports(Path("tests")), *incomplete_queries(Path())]
     print("\n".join(found) or "architecture rules: kept")
     sys.exit(bool(found))
 

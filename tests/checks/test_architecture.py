@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from checks.architecture import ANSWERS, PARTS, QUERIES, cycles, incomplete_queries, upward_imports, violations
+from checks.architecture import (
+    ANSWERS,
+    PARTS,
+    QUERIES,
+    cycles,
+    incomplete_queries,
+    repeated_classes,
+    upward_imports,
+    violations,
+)
 
 BREACHES = {
     "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
@@ -111,8 +120,20 @@ def test_queries_that_are_described_as_sums_need_no_parts(tmp_path: Path) -> Non
     assert list(incomplete_queries(tmp_path)) == []
 
 
+def test_two_classes_of_one_name_are_caught(tmp_path: Path) -> None:
+    for file, text in {
+        "one.py": "class A:\n    pass\nclass _B:\n    pass\n",
+        "two.py": "class _B(A):\n    pass\n",
+    }.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    assert list(repeated_classes(tmp_path)) == []
+    (tmp_path / "two.py").write_text("class A:\n    pass\n", encoding="utf-8")
+    assert list(repeated_classes(tmp_path)) == ["one.py and two.py: A is two classes"]
+
+
 def test_tree_keeps_the_rules() -> None:
     root = Path(__file__).parents[2]
+    assert list(repeated_classes(root / "src" / "dpcausal")) == []
     assert list(violations(root / "src" / "dpcausal")) == []
     assert list(cycles(root / "src" / "dpcausal")) == []
     assert list(upward_imports(root / "tests")) == []

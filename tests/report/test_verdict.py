@@ -10,7 +10,7 @@ import dpcausal as dpc
 from dpcausal.page.language import ENGLISH
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.report.remedies import interval_remedies, least_sampling_sd, planned_precision
-from dpcausal.report.scale import Scale
+from dpcausal.report.scale import OutcomeScale
 from dpcausal.report.verdict import Verdict, verdict_on
 from dpcausal.results.effect import Estimator
 from dpcausal.uncertainty.interval import NoiseTerm
@@ -235,7 +235,7 @@ def test_conclusive_verdict_has_no_reason(made: Made) -> None:
 def test_advice_reaches_the_planned_precision_and_little_more(made: Made, what: str) -> None:
     effect = made(noise=(NoiseTerm("laplace", 0.5),), sampling_sd=0.1)
     planned = 0.8
-    scale = Scale.of(effect, effect.interval(), None, ENGLISH)
+    scale = OutcomeScale.of(effect, effect.interval(), None, ENGLISH)
     text = planned_precision(effect, effect.interval(), planned, scale)
     units, epsilon = re.findall(r"about ([\d,]+) units at this epsilon, or epsilon ([\d.]+) with", text)[0]
 
@@ -253,7 +253,7 @@ def test_advice_reaches_the_planned_precision_and_little_more(made: Made, what: 
 
 def test_precision_as_planned_needs_no_advice(made: Made) -> None:
     effect = made()
-    assert planned_precision(effect, effect.interval(), 2.0, Scale.of(effect, None, None, ENGLISH)) == ""
+    assert planned_precision(effect, effect.interval(), 2.0, OutcomeScale.of(effect, None, None, ENGLISH)) == ""
 
 
 def test_risks_are_percentages_with_the_same_decimals(made: Made, schema: dpc.Schema) -> None:

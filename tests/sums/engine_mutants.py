@@ -190,7 +190,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("shares are rounded down", told({"size": (ONE, 3)}, cells={ARM: 2}))
 def _(patch: pytest.MonkeyPatch) -> None:
-    table = maximum.Table
+    table = maximum.ChoiceTable
     patch.setattr(certificates, "Table", lambda choices, values: table(choices, np.maximum(values - 1, 0)))
 
 

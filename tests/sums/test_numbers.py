@@ -35,7 +35,7 @@ from dpcausal.sums.printing import floating_sql, is_printable, sql
 from dpcausal.sums.serialization import number_from_json, number_to_json
 from dpcausal.testing.expressions import evaluator
 from dpcausal.utils.arrays import Int64s
-from dpcausal.vault.engines.ranges import Range, Rules, query_ranges
+from dpcausal.vault.engines.ranges import Rules, ValueRange, query_ranges
 from tests.sums.trees import numbers
 
 CELLS: dict[str, list[int]] = {
@@ -71,7 +71,7 @@ def fetched(text: str, view: str) -> list[int]:
     return [int(line[0]) for line in engine().sql(f"SELECT {text} FROM {view}").fetchall()]
 
 
-COLUMNS = {name: Range("narrow", min(cells), max(cells)) for name, cells in CELLS.items()}
+COLUMNS = {name: ValueRange("narrow", min(cells), max(cells)) for name, cells in CELLS.items()}
 
 
 @given(numbers)

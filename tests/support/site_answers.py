@@ -7,7 +7,7 @@ from numpy.random import Generator
 
 import dpcausal as dpc
 from dpcausal.federation.coordinator.aggregate import Replay
-from dpcausal.federation.coordinator.plausibility import Answer
+from dpcausal.federation.coordinator.plausibility import SiteAnswer
 from dpcausal.queries import ArmMoments
 from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Receipt, Release
@@ -27,7 +27,7 @@ def outcomes(kind: str, arm: Array, base: float, effect: float, generator: Gener
     return np.clip(generator.normal(mean, 0.12), 0, 1)
 
 
-def honest(kind: str, n: int, epsilon: float, generator: Generator) -> Answer:
+def honest(kind: str, n: int, epsilon: float, generator: Generator) -> SiteAnswer:
     """Return the answer of an honest site, which has a level and an effect of its own."""
     arm = (generator.random(n) < generator.uniform(0.35, 0.65)).astype(np.float64)
     score = outcomes(kind, arm, generator.uniform(0.2, 0.4), generator.normal(0.05, 0.02), generator) - HALF
@@ -38,13 +38,13 @@ def honest(kind: str, n: int, epsilon: float, generator: Generator) -> Answer:
     return answer(sums, n, epsilon, generator)
 
 
-def liar(n: int, epsilon: float, generator: Generator) -> Answer:
+def liar(n: int, epsilon: float, generator: Generator) -> SiteAnswer:
     """Return the answer of a site that claims the best outcome for all treated, the worst for all others."""
     sums = {"size_1": n / 2, "compared": float(n), "total_0": -HALF * n / 2, "total_1": HALF * n / 2}
     return answer(sums | {"deficit_0": 0.0, "deficit_1": 0.0}, n, epsilon, generator)
 
 
-def answer(sums: Mapping[str, float], n: int, epsilon: float, generator: Generator) -> Answer:
+def answer(sums: Mapping[str, float], n: int, epsilon: float, generator: Generator) -> SiteAnswer:
     """Return an answer with these sums and the noise that the guarantee needs."""
     guarantee = dpc.Guarantee(epsilon=epsilon)
     noise = calibrate(ArmMoments(), SCHEMA, guarantee)
@@ -55,4 +55,4 @@ def answer(sums: Mapping[str, float], n: int, epsilon: float, generator: Generat
     receipt = Receipt("arm_moments", epsilon, 0.0, 1, "0" * 64)
     release = Release(ArmMoments(), guarantee, names, values, "laplace", scales, {}, receipt)
     source = Replay(SCHEMA, n, None, [release])
-    return Answer(n, None, (release,), dpc.DifferenceInMeans().estimate(source, epsilon=epsilon))
+    return SiteAnswer(n, None, (release,), dpc.DifferenceInMeans().estimate(source, epsilon=epsilon))

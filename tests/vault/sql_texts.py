@@ -32,7 +32,7 @@ from dpcausal.schema.scale import Scale
 from dpcausal.schema.treatment import table_column
 from dpcausal.vault.coercion import SOURCE, Family, coerced
 from dpcausal.vault.context import KERNELS
-from dpcausal.vault.engines import Batch, ExactInts, Ticks, exact_ints, no_rows
+from dpcausal.vault.engines import Batch, ExactInts, TickExpression, exact_ints, no_rows
 from dpcausal.vault.engines.dialects import SPARK
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect, may_be_floating
 from dpcausal.vault.engines.ranges import Columns, Rules, query_ranges, source_columns
@@ -277,7 +277,7 @@ def golden(dialect: str) -> str:
             lines += ["", f"-- {rule}", text]
     lines += ["", "-- Sums of all queries"]
     sums = distinct(THREE_ARMS, examples(THREE_ARMS))
-    for each in (sums, [number for number in sums if isinstance(number, Ticks)]):
+    for each in (sums, [number for number in sums if isinstance(number, TickExpression)]):
         *_, text = Texts(THREE_ARMS, TYPES).of_sums(Asked({"arm": 4}, each, whole=True), dialect)
         lines += ["", *dict.fromkeys(_selected(text))]
         if dialect != "duckdb":  # which alone adds these up in floating point

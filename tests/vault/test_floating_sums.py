@@ -13,7 +13,7 @@ from dpcausal.sums import numbers
 from dpcausal.sums.numbers import Shift, deficit
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
 from dpcausal.vault import adding
-from dpcausal.vault.engines import MOST_UNITS_IN_FLOATING_POINT, Ticks
+from dpcausal.vault.engines import MOST_UNITS_IN_FLOATING_POINT, TickExpression
 from dpcausal.vault.engines import duckdb as duckdb_engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.table import open_table
@@ -26,11 +26,11 @@ HOSTILE = "outcomes not a number", "one treated"
 TABLES = {name: hostile_tables(SCHEMA, 40)[name] for name in HOSTILE} | {"usual": synthetic_table(SCHEMA, 3_000)}
 
 
-DEFICIT: Ticks = adding.sql_text(deficit(numbers.Ticks("outcome")))  # type: ignore[assignment]
+DEFICIT: TickExpression = adding.sql_text(deficit(numbers.Ticks("outcome")))  # type: ignore[assignment]
 EVERY = f"SELECT CAST(range AS INTEGER) AS outcome FROM range({-GRID}, {GRID + 1})"
 
 
-def differing(expression: Ticks, rows: str = EVERY) -> int:
+def differing(expression: TickExpression, rows: str = EVERY) -> int:
     """Return in how many rows the two spellings differ."""
     unlike = f"({expression}) <> ({expression.floating}) OR abs({expression.floating}) > {GRID}"
     ((count,),) = duckdb.connect().execute(f"SELECT COUNT(*) FROM ({rows}) WHERE {unlike}").fetchall()
@@ -51,7 +51,7 @@ def test_both_spellings_of_a_product_agree() -> None:
 
 
 def test_a_spelling_that_rounds_otherwise_is_caught() -> None:
-    assert differing(Ticks(DEFICIT, DEFICIT.floating.replace("FLOOR", "CEIL"))) > 0
+    assert differing(TickExpression(DEFICIT, DEFICIT.floating.replace("FLOOR", "CEIL"))) > 0
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -85,7 +85,7 @@ def test_only_ticks_are_added_up_in_floating_point() -> None:
     """Other expressions may be too large: a sum of 2^60 is exact, and 1 beside it is not lost."""
     engine = open_table(TABLES["usual"], SCHEMA)
     large = f"(CAST(outcome AS BIGINT) * 0 + {2**60 + 1})"
-    found = engine.aggregate({}, ["1", Ticks("outcome"), large], whole=True)
+    found = engine.aggregate({}, ["1", TickExpression("outcome"), large], whole=True)
     assert found[2] == found[0] * (2**60 + 1)
 
 

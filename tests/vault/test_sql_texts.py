@@ -20,7 +20,7 @@ from dpcausal.errors import EngineError
 from dpcausal.queries import GRID
 from dpcausal.schema.scale import Scale
 from dpcausal.vault.coercion import Family, coerced, column_names
-from dpcausal.vault.engines import Ticks, expressions, ranges
+from dpcausal.vault.engines import TickExpression, expressions, ranges
 from dpcausal.vault.readers.ibis_tables import query_of
 from tests.support.slow import sampled
 from tests.vault.sql_texts import (
@@ -56,7 +56,7 @@ def test_ibis_passes_texts_on_as_they_are(dialect: str) -> None:
 
 def check_ranges(texts: Texts, dialect: str, sums: Sequence[str]) -> None:
     """Raise if some number of a text may be beyond its type; all sums are in one text, and Ticks in another."""
-    for each in (sums, [number for number in sums if isinstance(number, Ticks)]):
+    for each in (sums, [number for number in sums if isinstance(number, TickExpression)]):
         for text in texts.of_sums(Asked({}, each, whole=True), dialect) if each else []:
             if dialect not in WAREHOUSES:  # whose engine has done so
                 texts.ranges(text, dialect)
@@ -149,8 +149,8 @@ def test_no_range_is_understated() -> None:
 def test_a_range_that_is_understated_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = ranges._Expressions.floor
 
-    def less(self: Any, node: Any, known: Any) -> ranges.Range:
-        return ranges.Range("double", rule(self, node, known).ends[0] + 1, rule(self, node, known).ends[1])
+    def less(self: Any, node: Any, known: Any) -> ranges.ValueRange:
+        return ranges.ValueRange("double", rule(self, node, known).ends[0] + 1, rule(self, node, known).ends[1])
 
     changed = tuple((kind, less if kind is sge.Floor else each) for kind, each in ranges._RULES)
     monkeypatch.setattr(ranges, "_RULES", changed)

@@ -32,7 +32,7 @@ from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
 from dpcausal.vault.numerics.learners import Learn, find_learner
 
 
-class Kind:
+class UnitKind:
     """One unit, as the engine reads it."""
 
     def __init__(self, engine: Engine, schema: Schema) -> None:
@@ -40,12 +40,12 @@ class Kind:
         self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], ExactInts] = {}
         whole = self._engine.collect(column_names(schema), 1, whole=True)
         self.ticks = {name: column[0] for name, column in whole.items()}
-        self._others: dict[Schema, Kind] = {}
+        self._others: dict[Schema, UnitKind] = {}
 
-    def with_schema(self, schema: Schema) -> "Kind":
+    def with_schema(self, schema: Schema) -> "UnitKind":
         """Return the same unit seen through another schema; it is read through each schema once."""
         if schema not in self._others:
-            self._others[schema] = Kind(with_schema(self._engine, schema), schema)
+            self._others[schema] = UnitKind(with_schema(self._engine, schema), schema)
         return self._others[schema]
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
@@ -59,7 +59,7 @@ class Kind:
 class Assembled:
     """An engine over a table put together from kinds of unit."""
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[UnitKind]) -> None:
         self.kinds = tuple(kinds)
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
@@ -99,15 +99,15 @@ class Catalogue:
 
     def __init__(self, schema: Schema) -> None:
         self._schema, self._connection = schema, connect(threads=1)
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, UnitKind] = {}
 
     def assemble(self, units: Sequence[Record]) -> Assembled:
         """Return the table of these units."""
         return Assembled([self._kind(unit) for unit in units])
 
-    def _kind(self, unit: Record) -> Kind:
+    def _kind(self, unit: Record) -> UnitKind:
         if (key := repr(unit)) not in self._kinds:
-            self._kinds[key] = Kind(self._engine(table_of([unit], self._schema)), self._schema)
+            self._kinds[key] = UnitKind(self._engine(table_of([unit], self._schema)), self._schema)
         return self._kinds[key]
 
     def _engine(self, table: pa.Table) -> Engine:

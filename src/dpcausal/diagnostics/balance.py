@@ -115,7 +115,7 @@ class Balance:
     def _result(
         self, source: Source, guarantee: Guarantee, scores: tuple[Release, ...], sums: tuple[Release, ...]
     ) -> "BalanceTable":
-        compared = [Comparison(source, drawn, release) for drawn, release in zip(versions(*sums), sums, strict=True)]
+        compared = [ArmComparison(source, drawn, release) for drawn, release in zip(versions(*sums), sums, strict=True)]
         before, after = compared[0], compared[-1]
         weighted = len(sums) > 1
         differences = [_visible(each.apart / before.spread) for each in compared]
@@ -130,7 +130,7 @@ class Balance:
             guarantee=guarantee,
             receipts=tuple(release.receipt for release in (*scores, *sums)),
             notes=(*known, *source.caveats),
-            lines=tuple(Line(*each) for each in zip(before.features, *differences, strict=True)),
+            lines=tuple(BalanceLine(*each) for each in zip(before.features, *differences, strict=True)),
             weighted=weighted,
             weights=Weights(name_tuple(self.weighted_by), self.estimand, self.clip) if weighted else None,
             covariates=tuple(self.covariates),
@@ -141,7 +141,7 @@ class Balance:
         )
 
 
-class Comparison:
+class ArmComparison:
     """Both arms' means and variances, from versions of released sums; not a number where noise hid one.
 
     Attributes:
@@ -214,7 +214,7 @@ def _pair(results: Array) -> Readings:
 
 
 @dataclass(frozen=True)
-class Line:
+class BalanceLine:
     """One covariate, or one of its values.
 
     Attributes:
@@ -259,7 +259,7 @@ class BalanceTable(Diagnosis):
         sizes: Each arm's number of units before weighting.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[BalanceLine, ...]
     weighted: bool
     most: float
     effective: tuple[Reading | None, Reading | None] = (None, None)
@@ -338,7 +338,8 @@ class BalanceTable(Diagnosis):
     @staticmethod
     def _own(document: dict[str, Any]) -> dict[str, Any]:
         lines = (
-            Line(line["name"], reading_of(line["before"]), reading_of(line["after"])) for line in document["lines"]
+            BalanceLine(line["name"], reading_of(line["before"]), reading_of(line["after"]))
+            for line in document["lines"]
         )
         return {
             "lines": tuple(lines),
@@ -380,7 +381,7 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
         guarantee=moments.guarantee,
         receipts=(moments.receipt,),
         notes=("computed from the moments alone: no further query", *source.caveats),
-        lines=tuple(Line(*each) for each in zip(names, _visible(fit.imbalance / spread), strict=True)),
+        lines=tuple(BalanceLine(*each) for each in zip(names, _visible(fit.imbalance / spread), strict=True)),
         weighted=False,
         most=most,
     )

@@ -127,7 +127,7 @@ class Overlap:
             guarantee=guarantee,
             receipts=tuple(release.receipt for release in releases),
             notes=(*notes, *source.caveats),
-            bins=tuple(Bin(*each) for each in zip(names, sizes[::2], sizes[1::2], strict=True)),
+            bins=tuple(OverlapBin(*each) for each in zip(names, sizes[::2], sizes[1::2], strict=True)),
             thin=thin_share(counts, self.clip, units),
             clip=self.clip,
             most=self.most,
@@ -137,7 +137,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Bin:
+class OverlapBin:
     """A stratum, or a bin of the score.
 
     Attributes:
@@ -165,7 +165,7 @@ class OverlapTable(Diagnosis):
             at most 1 / clip; None where noise hides it.
     """
 
-    bins: tuple[Bin, ...]
+    bins: tuple[OverlapBin, ...]
     thin: tuple[float, float]
     clip: float
     most: float
@@ -211,7 +211,7 @@ class OverlapTable(Diagnosis):
         sizes = ((each["name"], reading_of(each["control"]), reading_of(each["treated"])) for each in document["bins"])
         control, treated = map(reading_of, document["effective"])
         return {
-            "bins": tuple(Bin(name, one, other) for name, one, other in sizes if one and other),
+            "bins": tuple(OverlapBin(name, one, other) for name, one, other in sizes if one and other),
             "thin": tuple(document["thin"]),
             "clipped": reading_of(document["clipped"]),
             "effective": (control, treated),

@@ -8,7 +8,14 @@ from typing import Self
 
 import numpy as np
 
-from dpcausal.estimators.survival_curves import Grid, Measured, at_risk, counts_behind, martingale_residuals, measures
+from dpcausal.estimators.survival_curves import (
+    Grid,
+    SurvivalQuantities,
+    at_risk,
+    counts_behind,
+    martingale_residuals,
+    measures,
+)
 from dpcausal.estimators.weighted_histogram import WeightedHistogram, Weighting
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import EventCounts
@@ -95,7 +102,7 @@ class FollowUp:
         return bool((found >= _CLEAR * np.sqrt(counts_behind(self.grid) * self._noise_variance)).all())
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> SurvivalQuantities:
         """All quantities with their slopes."""
         return measures(self.counts, self.grid, self.included)
 

@@ -15,12 +15,12 @@ from dpcausal.queries.quantities import middle_and_half
 from dpcausal.schema.schema import Schema
 from dpcausal.sums.expressions import (
     Call,
-    Cell,
+    CellReference,
     Comparison,
-    Constant,
     Expression,
     Factors,
     Name,
+    NumberLiteral,
     Power,
     Terms,
     Text,
@@ -138,11 +138,11 @@ class _Scope:
 
     def value(self, expression: Expression) -> Numbers:  # noqa: PLR0911 (one case for each kind)
         match expression:
-            case Constant():
+            case NumberLiteral():
                 return np.asarray(float(expression.value))
             case Name():
                 return self._named(expression.name)
-            case Cell():
+            case CellReference():
                 return self._cell(expression)
             case Terms():
                 return sum((factor * self.value(each) for factor, each in expression.terms), np.zeros(()))
@@ -152,7 +152,7 @@ class _Scope:
                     value = self.value(each)
                     product = product * value if power > 0 else product / value
                 return product
-            case Power(base, Constant(exponent)) if exponent in range(1, _LARGEST_POWER + 1):
+            case Power(base, NumberLiteral(exponent)) if exponent in range(1, _LARGEST_POWER + 1):
                 return self.value(base) ** int(exponent)
             case Call():
                 return self._call(expression)
@@ -173,7 +173,7 @@ class _Scope:
             )
         return self.known[name]
 
-    def _cell(self, cell: Cell) -> Numbers:
+    def _cell(self, cell: CellReference) -> Numbers:
         found = self.value(cell.number)
         if len(cell.labels) > min(len(self.labels), found.ndim - self.sets):
             raise QueryError(

@@ -45,7 +45,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Measured:
+class SurvivalQuantities:
     """Quantities of both arms, and how far each count moves them.
 
     Attributes:
@@ -57,7 +57,7 @@ class Measured:
     slopes: dict[str, Array]
 
 
-def measures(counts: Array, grid: Grid, included: Sequence[bool]) -> Measured:
+def measures(counts: Array, grid: Grid, included: Sequence[bool]) -> SurvivalQuantities:
     """Return survival, cumulative hazard, incidence and their means over time, and the log-rank statistic.
 
     Args:
@@ -78,7 +78,7 @@ def measures(counts: Array, grid: Grid, included: Sequence[bool]) -> Measured:
         moved[:, stratum] = slopes(formula, counts[stratum])
     ends = np.cumsum([each.size for each in values.values()])[:-1]
     parts = zip(values.items(), np.split(moved, ends), strict=True)
-    return Measured(values, {name: part.reshape(*each.shape, *counts.shape) for (name, each), part in parts})
+    return SurvivalQuantities(values, {name: part.reshape(*each.shape, *counts.shape) for (name, each), part in parts})
 
 
 def _standardised(strata: Sequence[Mapping[str, Numbers]]) -> dict[str, Numbers]:

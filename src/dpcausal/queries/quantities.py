@@ -21,7 +21,7 @@ from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn, Treatment
 from dpcausal.sums import expressions, numbers
-from dpcausal.sums.expressions import Call, Comparison, Constant, Expression, Factors, Name, Power, Terms, Text
+from dpcausal.sums.expressions import Call, Comparison, Expression, Factors, Name, NumberLiteral, Power, Terms, Text
 from dpcausal.sums.numbers import Between, Clip, Code, Number, Shift, Where, added, sign
 from dpcausal.utils.validation import did_you_mean
 
@@ -72,13 +72,13 @@ def middle_and_half(name: str, schema: Schema) -> tuple[Fraction, Fraction]:
 
 def _value(expression: Expression, schema: Schema) -> Quantity | Fraction:
     match expression:
-        case Constant():
+        case NumberLiteral():
             return expression.value
         case Terms():
             return _added([(factor, _value(each, schema)) for factor, each in expression.terms])
         case Factors():
             return _multiplied([(power, _value(each, schema)) for power, each in expression.factors])
-        case Power(base, Constant(exponent)) if exponent in range(1, _HIGHEST_POWER + 1):
+        case Power(base, NumberLiteral(exponent)) if exponent in range(1, _HIGHEST_POWER + 1):
             return _multiplied([(1, _value(base, schema))] * int(exponent))
         case Power():
             raise QueryError(

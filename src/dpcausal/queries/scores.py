@@ -23,7 +23,7 @@ from dpcausal.queries.summing import CovariateQuery
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.numbers import Clip, Constant, Lookup, Number, Shift, Where, added, equals
-from dpcausal.sums.table import Table
+from dpcausal.sums.table import IntegerTable
 from dpcausal.utils.arrays import Array, Int64s
 
 PREDICTOR_TICKS = 2**36
@@ -123,23 +123,23 @@ class WeightedQuery(ScoredQuery):
         return *score_columns(self.covariates, schema), schema.outcome
 
 
-def looked_up(table: Table | Int64s, exponent: Number) -> Number:
+def looked_up(table: IntegerTable | Int64s, exponent: Number) -> Number:
     """Return a function of a predictor that is tabulated at `EXPONENTS`."""
     bits = (PREDICTOR_TICKS // LOOKUP_TICKS).bit_length() - 1
     place = Clip(Shift(exponent, bits), -LAST_PLACE, LAST_PLACE) + LAST_PLACE
-    return Lookup(place, table if isinstance(table, Table) else Table(table.tolist()))
+    return Lookup(place, table if isinstance(table, IntegerTable) else IntegerTable(table.tolist()))
 
 
 @lru_cache(maxsize=8)
-def overlap_table(clip: float) -> Table:
+def overlap_table(clip: float) -> IntegerTable:
     """Return the overlaps for every exponent, to be looked up."""
-    return Table(overlaps(clip).tolist())
+    return IntegerTable(overlaps(clip).tolist())
 
 
 @lru_cache(maxsize=8)
-def _weights(estimand: Estimand, clip: float, *, treated: bool) -> Table:
+def _weights(estimand: Estimand, clip: float, *, treated: bool) -> IntegerTable:
     """Return the weights for every exponent, to be looked up."""
-    return Table(weight_table(estimand, clip, largest_weight(estimand, clip), treated=treated).tolist())
+    return IntegerTable(weight_table(estimand, clip, largest_weight(estimand, clip), treated=treated).tolist())
 
 
 def by_arm(control: Number, treated: Number) -> Number:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dpcausal.page.language import Language
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
-from dpcausal.report.scale import Scale
+from dpcausal.report.scale import OutcomeScale
 from dpcausal.results.effect import Effect
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
@@ -32,7 +32,7 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     effect: Effect,
     interval: tuple[float, float],
     smallest: float,
-    scale: Scale,
+    scale: OutcomeScale,
     *,
     schema: Schema | None,
     remaining: float | None,
@@ -92,7 +92,7 @@ def left_in_decides(effect: Effect, smallest: float) -> bool:
     return effect.left_in > 0 and abs(abs(effect.estimate) - smallest) <= effect.bias_bound
 
 
-def _beyond_reach(effect: Effect, smallest: float, scale: Scale) -> str:
+def _beyond_reach(effect: Effect, smallest: float, scale: OutcomeScale) -> str:
     """Return why no number of units settles it."""
     say = scale.say
     if left_in_decides(effect, smallest):
@@ -153,7 +153,7 @@ def interval_remedies(effect: Effect, study: Study, say: Language) -> tuple[str,
     return tuple(found)
 
 
-def planned_precision(effect: Effect, interval: tuple[float, float], planned: float, scale: Scale) -> str:
+def planned_precision(effect: Effect, interval: tuple[float, float], planned: float, scale: OutcomeScale) -> str:
     """Return what would narrow an interval to the planned half-width; nothing where it is as narrow."""
     if (interval[1] - interval[0]) / 2 <= planned or not effect.sampling_sd:
         return ""
@@ -198,7 +198,7 @@ def _times_epsilon(effect: Effect, variance: float) -> float | None:
     return effect.privacy_sd / math.sqrt(left) if left > 0 and effect.privacy_sd else None
 
 
-def _tighter_bounds(schema: Schema | None, times: float, scale: Scale) -> tuple[str, ...]:
+def _tighter_bounds(schema: Schema | None, times: float, scale: OutcomeScale) -> tuple[str, ...]:
     if schema is None or not isinstance(schema.outcome, Real) or times > _NARROWEST:
         return ()
     wide = schema.outcome.high - schema.outcome.low

@@ -14,7 +14,7 @@ _SIGNIFICANT = 2
 
 
 @dataclass(frozen=True)
-class Scale:
+class OutcomeScale:
     """How numbers on the scale of the outcome are written.
 
     Attributes:

@@ -8,7 +8,7 @@ from dpcausal.page.language import Language
 from dpcausal.price import Price
 from dpcausal.report.confounding import Confounding
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.report.scale import Scale
+from dpcausal.report.scale import OutcomeScale
 from dpcausal.report.verdict import Balance, Verdict, balance_after
 from dpcausal.results.effect import Effect
 from dpcausal.study.study import Study
@@ -126,9 +126,9 @@ class ReportInputs:
         return self.language
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> OutcomeScale:
         """How numbers on the scale of the outcome are written."""
-        return Scale.of(self.effect, self.interval, self.study.schema if self.study else None, self.language)
+        return OutcomeScale.of(self.effect, self.interval, self.study.schema if self.study else None, self.language)
 
     @property
     def units(self) -> str:

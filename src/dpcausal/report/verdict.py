@@ -7,7 +7,7 @@ from typing import Literal
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.page.language import ENGLISH, Language
 from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
-from dpcausal.report.scale import Scale
+from dpcausal.report.scale import OutcomeScale
 from dpcausal.results.effect import Effect
 from dpcausal.schema.schema import Schema
 from dpcausal.study.study import Study
@@ -113,7 +113,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     if effect.rehearsed:
         text = say("This is a rehearsal: no table was queried, and the widths are expected ones.")
         return Verdict("rehearsal", say("Rehearsal"), text)
-    scale = Scale.of(effect, interval, schema, language)
+    scale = OutcomeScale.of(effect, interval, schema, language)
     if interval is None:
         reason: Reason = "confounding" if effect.unadjusted and identification != "randomised" else "noise"
         text = say(
@@ -170,7 +170,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     return Verdict(kind, _heading(effect, scale, higher=kind == "higher"), text)
 
 
-def _heading(effect: Effect, scale: Scale, *, higher: bool) -> str:
+def _heading(effect: Effect, scale: OutcomeScale, *, higher: bool) -> str:
     say = scale.say
     if scale.described:
         return say("Above 0") if higher else say("Below 0")
@@ -187,7 +187,7 @@ def _kind(interval: Interval, smallest: float) -> Kind:
     return "no worthwhile difference" if smallest and -smallest < low and high < smallest else "inconclusive"
 
 
-def _finding(effect: Effect, scale: Scale) -> str:
+def _finding(effect: Effect, scale: OutcomeScale) -> str:
     """Return the estimate in words, as the beginning of a sentence."""
     if scale.described:
         return scale.say("Estimated {estimand}: {size}", estimand=effect.estimand, size=scale.size(effect.estimate))
@@ -202,7 +202,7 @@ def _finding(effect: Effect, scale: Scale) -> str:
     return scale.say("{subject} is {size} lower with {treated} than with {control}", **words)
 
 
-def _contains(interval: Interval, smallest: float, scale: Scale) -> str:
+def _contains(interval: Interval, smallest: float, scale: OutcomeScale) -> str:
     """Return what an interval contains that a conclusion would have to exclude."""
     low, high = interval
     if low <= 0 <= high:

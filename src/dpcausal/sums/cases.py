@@ -32,7 +32,7 @@ from dpcausal.sums.numbers import (
     columns,
     nodes,
 )
-from dpcausal.sums.polynomials import Monomial, Polynomial, Reader
+from dpcausal.sums.polynomials import IntegerPolynomial, Monomial, Reader
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
@@ -209,7 +209,7 @@ def _column_range(name: str, domain: Domain) -> Range:
     return (0, domain.codes[name] - 1) if name in domain.codes else (-GRID, GRID)
 
 
-def _form(read: Polynomial, weight: Fraction, whole: bool, changes: bool) -> Form:
+def _form(read: IntegerPolynomial, weight: Fraction, whole: bool, changes: bool) -> Form:
     terms = {key: factor for key, factor in read.terms.items() if factor}
     scale = 2**read.bits // math.gcd(2**read.bits, *terms.values())
     over = 2**read.bits // scale

@@ -19,7 +19,7 @@ import numpy as np
 from dpcausal.errors import QueryError
 from dpcausal.sums.cases import Domain, Model, loosened, model_of
 from dpcausal.sums.description import Sums
-from dpcausal.sums.maximum import MOST_STATES, Array, Table, TooManyStatesError, largest
+from dpcausal.sums.maximum import MOST_STATES, Array, ChoiceTable, TooManyStatesError, largest
 from dpcausal.sums.pairs import Cuts, Kind, Known, Pairs, kinds
 from dpcausal.sums.roots import root_above
 
@@ -111,7 +111,7 @@ def _moved_exactly(  # noqa: PLR0913 (what a bound is of, and how it is found)
     return min(found)
 
 
-def _tables(pairs: Pairs, norm: Norm) -> tuple[list[Table], Fraction]:
+def _tables(pairs: Pairs, norm: Norm) -> tuple[list[ChoiceTable], Fraction]:
     """Return how far pairs move each sum at most, to the power of the norm, in a unit, and what that is over 1."""
     power = POWERS[norm]
     found = list(pairs.changes(exact=True, most=_MOST_ENTRIES))
@@ -122,7 +122,7 @@ def _tables(pairs: Pairs, norm: Norm) -> tuple[list[Table], Fraction]:
     whole = sum(((tops[each] / weight) ** power * count for (each, weight), count in alike.items()), Fraction(0))
     unit = Fraction(2) ** (_BITS - math.ceil(whole).bit_length())
     rounded = {(each, weight): _rounded(sizes[each], power, unit / weight**power, tops[each]) for each, weight in alike}
-    return [Table(change.choices, rounded[id(change.sizes), change.form.weight]) for change in found], unit
+    return [ChoiceTable(change.choices, rounded[id(change.sizes), change.form.weight]) for change in found], unit
 
 
 def _rounded(sizes: Array, power: int, share: Fraction, top: int) -> Array:

@@ -22,7 +22,7 @@ from dpcausal.sums.numbers import (
     Where,
     parts,
 )
-from dpcausal.sums.table import Table
+from dpcausal.sums.table import IntegerTable
 from dpcausal.utils.arrays import Int64s
 
 Units = Mapping[str, Int64s]
@@ -111,9 +111,9 @@ def _computed(number: Number, of: Sequence[Int64s], units: Units) -> Int64s:  # 
         case Clip():
             return np.minimum(np.maximum(of[0], number.least), number.most)
         case Bin():
-            return np.searchsorted(Table(number.edges).array, of[0], side="right")
+            return np.searchsorted(IntegerTable(number.edges).array, of[0], side="right")
         case Lookup():
-            return Table(number.values).array.take(of[0])
+            return IntegerTable(number.values).array.take(of[0])
         case Where():
             return _holds(number.condition, of[0]) * of[1]
     raise AssertionError(f"no value for {type(number).__name__}")

@@ -25,7 +25,7 @@ COMPARISONS = ("==", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True)
-class Constant:
+class NumberLiteral:
     """A number in the text."""
 
     value: Fraction
@@ -46,7 +46,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellReference:
     """A number in some of its cells, by their labels: `total[drug, 2]`."""
 
     number: "Name | Call"
@@ -92,7 +92,7 @@ class Comparison:
     right: "Expression"
 
 
-Expression = Constant | Name | Text | Cell | Call | Terms | Factors | Power | Comparison
+Expression = NumberLiteral | Name | Text | CellReference | Call | Terms | Factors | Power | Comparison
 
 
 def parse(text: object) -> Expression:
@@ -125,7 +125,7 @@ def parts(expression: Expression) -> "tuple[Expression, ...]":  # noqa: PLR0911 
     match expression:
         case Call():
             return expression.arguments
-        case Cell():
+        case CellReference():
             return (expression.number,)
         case Terms():
             return tuple(each for _, each in expression.terms)
@@ -234,7 +234,7 @@ class _Reader:
         if kind == "text":
             return Text(word)
         found = Call(word, self._arguments()) if kind == "name" and self._takes("(") else Name(word)
-        return Cell(found, self._labels()) if self._takes("[") else found
+        return CellReference(found, self._labels()) if self._takes("[") else found
 
     def _arguments(self) -> tuple[Expression, ...]:
         found = [self._comparison()]
@@ -260,11 +260,11 @@ def is_constant(value: Fraction) -> bool:
     return not value or SMALLEST_CONSTANT <= abs(value) <= LARGEST_CONSTANT
 
 
-def _constant(word: str) -> Constant:
+def _constant(word: str) -> NumberLiteral:
     value = Fraction(word)
     if not is_constant(value):
         raise QueryError(expected="constants from 1e-80 to 1e80, and 0", got=word[:40], hint="measure in another unit.")
-    return Constant(value)
+    return NumberLiteral(value)
 
 
 def check_arguments(function: str, given: Sequence[object], wanted: str, count: int) -> None:

@@ -20,7 +20,7 @@ from dpcausal.sums.numbers import (
     Ticks,
     Where,
 )
-from dpcausal.sums.table import Table
+from dpcausal.sums.table import IntegerTable
 from dpcausal.utils.arrays import Int64s
 
 Range = tuple[int, int]
@@ -63,7 +63,7 @@ def interval(tree: Number, ranges: Ranges) -> Range:  # noqa: C901, PLR0911 (one
             low, high = interval(tree.number, ranges)
             if (low, high) == (tree.number.low, tree.number.high):
                 return tree.low, tree.high
-            return Table(tree.values).ends(low, high)
+            return IntegerTable(tree.values).ends(low, high)
         case Where():
             certain, possible = holds(tree.condition, interval(tree.condition.number, ranges))
             low, high = interval(tree.number, ranges)

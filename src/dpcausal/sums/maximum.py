@@ -32,7 +32,7 @@ class TooManyStatesError(Exception):
 
 
 @dataclass(frozen=True)
-class Table:
+class ChoiceTable:
     """Numbers for all states of some choices, which are in rising order: one axis for each."""
 
     choices: Key
@@ -40,7 +40,12 @@ class Table:
 
 
 def largest(
-    tables: Iterable[Table], sizes: Mapping[int, int], most: int = MOST_STATES, *, keep: int = -1, raising: bool = False
+    tables: Iterable[ChoiceTable],
+    sizes: Mapping[int, int],
+    most: int = MOST_STATES,
+    *,
+    keep: int = -1,
+    raising: bool = False,
 ) -> Array:
     """Return the largest sum of tables over all states of all choices.
 

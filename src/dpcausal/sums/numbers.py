@@ -20,7 +20,7 @@ from dpcausal.sums.limits import (
     check_order,
     check_whole,
 )
-from dpcausal.sums.table import Table
+from dpcausal.sums.table import IntegerTable
 
 GRID = 2**20
 """Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""
@@ -225,7 +225,7 @@ class Bin(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        object.__setattr__(self, "edges", Table(self.edges))
+        object.__setattr__(self, "edges", IntegerTable(self.edges))
         check_whole("the number of edges", len(self.edges), 1, MOST_CODES)
         for least, most in pairwise(self.edges):
             check_order(least, most)
@@ -242,19 +242,19 @@ class Lookup(Number):
 
     def __post_init__(self) -> None:
         _check_numbers(self.number)
-        object.__setattr__(self, "values", Table(self.values))
+        object.__setattr__(self, "values", IntegerTable(self.values))
         if not (self.number.low >= 0 and self.number.high < len(self.values) <= MOST_CODES):
             raise QueryError(
                 expected=f"a table of at most {MOST_CODES:,} values, with one for each value of its number from 0 on",
                 got=f"{len(self.values):,} values for numbers from {self.number.low} to {self.number.high}",
                 hint="hold the number within the table: Clip(number, 0, len(values) - 1).",
             )
-        self._made(*Table(self.values).ends(self.number.low, self.number.high), [self.number])
+        self._made(*IntegerTable(self.values).ends(self.number.low, self.number.high), [self.number])
 
     @property
     def runs(self) -> tuple[tuple[int, int, int], ...]:
         """The values with the first and the last place of each, where neighbours are the same."""
-        return Table(self.values).runs
+        return IntegerTable(self.values).runs
 
 
 @dataclass(frozen=True)

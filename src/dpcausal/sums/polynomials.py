@@ -17,7 +17,7 @@ _MOST_PRODUCTS = 5_000
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class IntegerPolynomial:
     """A number as a polynomial over 2^bits, give or take an error, and the number's own range.
 
     Attributes:
@@ -41,19 +41,19 @@ class Reader:
     def __init__(self) -> None:
         self.variables: dict[Number | Between, int] = {}
         self._conditions: set[int] = set()
-        self._known: dict[int, Polynomial] = {}
+        self._known: dict[int, IntegerPolynomial] = {}
 
-    def read(self, tree: Number) -> Polynomial:
+    def read(self, tree: Number) -> IntegerPolynomial:
         """Return a number as a polynomial; a part that is none becomes a variable."""
         if id(tree) not in self._known:  # many sums are made of the same parts, which live as long as their description
             self._known[id(tree)] = self._read(tree)
         return self._known[id(tree)]
 
-    def _read(self, tree: Number) -> Polynomial:
+    def _read(self, tree: Number) -> IntegerPolynomial:
         at = tree.low, tree.high
         match tree:
             case Constant():
-                return Polynomial({(): tree.value}, 0, 0, 0, at)
+                return IntegerPolynomial({(): tree.value}, 0, 0, 0, at)
             case Sum():
                 return _added([self.read(each) for each in tree.terms], at)
             case Product():
@@ -64,16 +64,16 @@ class Reader:
                 inner = self.read(tree.number)
                 if sum(sum(power for _, power in each) for each in inner.terms) > 1:
                     lost = (2**tree.bits - 1) * 2**inner.bits  # rounding takes off less than 1
-                    return Polynomial(inner.terms, inner.low - lost, inner.high, inner.bits + tree.bits, at)
+                    return IntegerPolynomial(inner.terms, inner.low - lost, inner.high, inner.bits + tree.bits, at)
         return self._variable(tree, at)
 
-    def _variable(self, what: Number | Between, at: Range) -> Polynomial:
+    def _variable(self, what: Number | Between, at: Range) -> IntegerPolynomial:
         place = self.variables.setdefault(what, len(self.variables))
         if isinstance(what, Between):
             self._conditions.add(place)
-        return Polynomial({((place, 1),): 1}, 0, 0, 0, at)
+        return IntegerPolynomial({((place, 1),): 1}, 0, 0, 0, at)
 
-    def _product(self, left: Polynomial, right: Polynomial, at: Range) -> Polynomial:
+    def _product(self, left: IntegerPolynomial, right: IntegerPolynomial, at: Range) -> IntegerPolynomial:
         """Return a product. With a = p + e and b = q + f it is pq, give or take a f + b e - e f."""
         terms: dict[Monomial, int] = {}
         spend(40 * len(left.terms) * len(right.terms))
@@ -96,10 +96,10 @@ class Reader:
             product_ends((-left.high, -left.low), (right.low, right.high)),
         ]
         low, high = (sum(ends) for ends in zip(*errors, strict=True))
-        return Polynomial(terms, low, high, left.bits + right.bits, at)
+        return IntegerPolynomial(terms, low, high, left.bits + right.bits, at)
 
 
-def _added(parts: Sequence[Polynomial], at: Range) -> Polynomial:
+def _added(parts: Sequence[IntegerPolynomial], at: Range) -> IntegerPolynomial:
     bits, low, high = max(part.bits for part in parts), 0, 0
     terms: dict[Monomial, int] = {}
     for part in parts:
@@ -107,4 +107,4 @@ def _added(parts: Sequence[Polynomial], at: Range) -> Polynomial:
         low, high = low + (part.low << more), high + (part.high << more)
         for key, factor in part.terms.items():
             terms[key] = terms.get(key, 0) + (factor << more)
-    return Polynomial({key: factor for key, factor in terms.items() if factor}, low, high, bits, at)
+    return IntegerPolynomial({key: factor for key, factor in terms.items() if factor}, low, high, bits, at)

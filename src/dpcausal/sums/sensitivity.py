@@ -11,7 +11,7 @@ from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import POWERS, Certificate, Norm, bound_from
 from dpcausal.sums.description import Sums
 from dpcausal.sums.limits import limited_work
-from dpcausal.sums.maximum import Array, Table, TooManyStatesError, largest
+from dpcausal.sums.maximum import Array, ChoiceTable, TooManyStatesError, largest
 from dpcausal.sums.pairs import Cuts, Kind, Known, Pairs, kinds
 from dpcausal.sums.roots import root_above
 
@@ -110,11 +110,11 @@ class _Tried:
                     shares[key] = (sizes / float(change.form.weight)) ** power
         weights = [change.form.weight for change in found]
         straight = [
-            Table(change.straight_choices, shares[id(change.straight), weight])
+            ChoiceTable(change.straight_choices, shares[id(change.straight), weight])
             for change, weight in zip(found, weights, strict=True)
         ]
         self._tables = [
-            Table(change.choices, shares[id(change.sizes), weight])
+            ChoiceTable(change.choices, shares[id(change.sizes), weight])
             for change, weight in zip(found, weights, strict=True)
         ]
         self.attained = float(largest(straight, pairs.sizes, _MOST_SEARCHED))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import groupby
+from typing import Self
 
 import numpy as np
 
@@ -10,12 +11,12 @@ from dpcausal.sums.limits import check_table
 from dpcausal.utils.arrays import Int64s
 
 
-class Table(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
+class IntegerTable(tuple[int, ...]):  # noqa: SLOT001 (what is known of it is stored)
     """Whole numbers, perhaps many, that are checked and hashed once."""
 
-    def __new__(cls, values: Iterable[int]) -> "Table":  # noqa: PYI034 (a table stays what it is)
+    def __new__(cls, values: Iterable[int]) -> Self:
         """Return the values themselves where they are a table already."""
-        if isinstance(values, Table):
+        if isinstance(values, cls):
             return values
         table = super().__new__(cls, values)
         check_table("a value of a table", table)

@@ -79,7 +79,7 @@ _DATES: tuple[dict[str, Any], ...] = ({}, {"date_format": "%d.%m.%Y"}, {"date_fo
 
 
 @dataclass(frozen=True)
-class Case:
+class SchemaCase:
     """A schema, and a hostile table for it.
 
     Attributes:
@@ -108,7 +108,7 @@ class Case:
         return any(pa.types.is_temporal(kind) or pa.types.is_unsigned_integer(kind) for kind in kinds)
 
 
-def random_case(place: int, units: int = 48) -> Case:
+def random_case(place: int, units: int = 48) -> SchemaCase:
     """Return one of endlessly many cases: at one place the same one always.
 
     Args:
@@ -138,7 +138,7 @@ class _Draw:
     def __init__(self, generator: np.random.Generator, *, easy: bool) -> None:
         self._generator, self.easy = generator, easy
 
-    def case(self, place: int, schema: Schema, given: Mapping[str, pa.DataType], units: int) -> Case:
+    def case(self, place: int, schema: Schema, given: Mapping[str, pa.DataType], units: int) -> SchemaCase:
         """Return a case of a schema; types that are not given are drawn."""
         columns = {column.name: column for column in schema.columns if column.name == table_column(column)}
         types = {name: given.get(name) or self.type_of(column) for name, column in columns.items()}
@@ -155,7 +155,7 @@ class _Draw:
             arrays[schema.unit.by] = self.times(schema.unit, len(owners))
         table = pa.table({name: arrays[name] for name in self.some(list(arrays))})
         kinds = {name: [cells[name][record][0] for record in records] for name in types}
-        return Case(place, schema, table, owners, kinds)
+        return SchemaCase(place, schema, table, owners, kinds)
 
     def one(self, of: Sequence[T]) -> T:
         return of[int(self._generator.integers(len(of)))]
@@ -271,7 +271,7 @@ class _Draw:
         return cells
 
 
-def _standard(place: int, schema: Schema, types: Mapping[str, pa.DataType]) -> Case:
+def _standard(place: int, schema: Schema, types: Mapping[str, pa.DataType]) -> SchemaCase:
     return _Draw(np.random.default_rng(place), easy=True).case(-place, schema, types, 80)
 
 

@@ -22,11 +22,11 @@ from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn, table_column
 from dpcausal.testing.coercion import Coerced, coerced_units
 from dpcausal.testing.expressions import evaluator
-from dpcausal.testing.schemas import Case
+from dpcausal.testing.schemas import SchemaCase
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import AnswerContext, runs_kernel
-from dpcausal.vault.engines import OUTSIDE, Batch, Engine, ExactInts, Ticks, exact_ints
+from dpcausal.vault.engines import OUTSIDE, Batch, Engine, ExactInts, TickExpression, exact_ints
 
 OpenEngine = Callable[[pa.Table, Schema], Engine]
 """Opens a table, seen through a schema, with the engine to check."""
@@ -39,7 +39,7 @@ _NUMBER = "number of the unit"
 
 
 @dataclass(frozen=True)
-class Ask:
+class EngineRequest:
     """What an answer asks of an engine; see `Engine.aggregate`."""
 
     query: Query
@@ -92,7 +92,7 @@ class ReferenceEngine:
         return {name: column[kept] for name, column in self._columns.items()}
 
 
-def asked_by_answers(schema: Schema) -> list[Ask]:
+def asked_by_answers(schema: Schema) -> list[EngineRequest]:
     """Return what the answers to all examples of all queries ask an engine to add up, whatever the table is.
 
     Columns are numbered as in `indicated(schema)`: some queries see indicators that a schema does not declare.
@@ -109,7 +109,7 @@ def asked_by_answers(schema: Schema) -> list[Ask]:
                     continue
                 seen = seen_by(query, schema)
                 ANSWERS[kind](AnswerContext(query, seen, engine, guarantee, sampler=None))  # type: ignore[arg-type]
-            asks += [Ask(query, *each) for each in engine.asked]
+            asks += [EngineRequest(query, *each) for each in engine.asked]
     return asks
 
 
@@ -119,7 +119,7 @@ def indicated(schema: Schema) -> Schema:
 
 
 @dataclass
-class Comparison:
+class EngineComparison:
     """How an engine's integers compare with Python's on one case.
 
     Attributes:
@@ -143,7 +143,7 @@ class Comparison:
     found: list[str] = field(default_factory=list)
 
 
-def compare(open_engine: OpenEngine, case: Case, asked: int = 5) -> Comparison:
+def compare(open_engine: OpenEngine, case: SchemaCase, asked: int = 5) -> EngineComparison:
     """Compare what an engine makes of a hostile table with what the documentation says, unit by unit.
 
     Args:
@@ -155,7 +155,7 @@ def compare(open_engine: OpenEngine, case: Case, asked: int = 5) -> Comparison:
     asks = asked_by_answers(case.schema)
     table, schema = _numbered(case)
     units = coerced_units(table, schema)
-    found = Comparison(len({repr(ask.query) for ask in asks}), units=len(units))
+    found = EngineComparison(len({repr(ask.query) for ask in asks}), units=len(units))
     try:
         engine = open_engine(table, schema)
     except TableError:
@@ -175,14 +175,14 @@ def compare(open_engine: OpenEngine, case: Case, asked: int = 5) -> Comparison:
     return found
 
 
-def _numbered(case: Case) -> tuple[pa.Table, Schema]:
+def _numbered(case: SchemaCase) -> tuple[pa.Table, Schema]:
     """Return the table and its schema with one covariate more, by which units are told apart."""
     number = Category(_NUMBER, range(len(set(case.owners))))
     table = case.table.append_column(_NUMBER, pa.array(case.owners, pa.int32()))
     return table, replace(case.schema, covariates=[*case.schema.covariates, number])
 
 
-def _batches(asks: Sequence[Ask], case: Case) -> list[list[str]]:
+def _batches(asks: Sequence[EngineRequest], case: SchemaCase) -> list[list[str]]:
     """Return all coerced columns and all expressions, each once.
 
     Those that read only columns of numbers as such and of listed texts are apart from the others: what a warehouse
@@ -197,7 +197,7 @@ def _batches(asks: Sequence[Ask], case: Case) -> list[list[str]]:
     batches: dict[tuple[bool, bool], dict[str, None]] = {}
     every = (*names, *(each for ask in asks for each in (*ask.cells, *ask.sums)))
     for each in every:
-        key = set(re.findall(r"\w+", each)) & set(names) <= easy, isinstance(each, Ticks)
+        key = set(re.findall(r"\w+", each)) & set(names) <= easy, isinstance(each, TickExpression)
         batches.setdefault(key, {}).setdefault(each)
     return [list(batch) for batch in batches.values()]
 
@@ -226,11 +226,16 @@ class _Asker:
     """Asks an engine and Python for the same, and notes what is not."""
 
     def __init__(
-        self, open_engine: OpenEngine, engine: Engine, case: Case, reference: ReferenceEngine, found: Comparison
+        self,
+        open_engine: OpenEngine,
+        engine: Engine,
+        case: SchemaCase,
+        reference: ReferenceEngine,
+        found: EngineComparison,
     ) -> None:
         self._open, self._engine, self._case, self._reference, self._found = open_engine, engine, case, reference, found
 
-    def ask(self, cells: Mapping[str, int], sums: Sequence[str], asks: Sequence[Ask], *, whole: bool) -> None:
+    def ask(self, cells: Mapping[str, int], sums: Sequence[str], asks: Sequence[EngineRequest], *, whole: bool) -> None:
         """Ask for sums; `asks` says whose they are."""
         expected = self._reference.aggregate(cells, sums, whole=whole)
         try:
@@ -266,7 +271,13 @@ class _Asker:
             self._found.found.append(f"{self._case.name}: {unlike} collected units are not read as declared")
 
     def _note_failure(
-        self, cells: Mapping[str, int], sums: Sequence[str], asks: Sequence[Ask], error: Exception, *, whole: bool
+        self,
+        cells: Mapping[str, int],
+        sums: Sequence[str],
+        asks: Sequence[EngineRequest],
+        error: Exception,
+        *,
+        whole: bool,
     ) -> None:
         others = list(self._others())
         for each in itertools.islice(self._failing(cells, sums, whole=whole), _MOST_NOTED):
@@ -307,7 +318,7 @@ class _Asker:
         return False
 
     def _note(
-        self, cells: Mapping[str, int], place: Sequence[int], expression: str, asks: Sequence[Ask], wrong: str
+        self, cells: Mapping[str, int], place: Sequence[int], expression: str, asks: Sequence[EngineRequest], wrong: str
     ) -> None:
         """Note what is wrong with an expression, in a unit where units are told apart."""
         names = column_names(self._case.schema)

@@ -17,7 +17,7 @@ from dpcausal.sums.numbers import GRID, ONE, Number
 from dpcausal.sums.printing import floating_sql, is_printable, sql
 from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.context import Answer, AnswerContext
-from dpcausal.vault.engines import BATCH_ROWS, Batch, Engine, Ticks, adds_products
+from dpcausal.vault.engines import BATCH_ROWS, Batch, Engine, TickExpression, adds_products
 
 _EXACT = 2**53
 """Up to here floating point holds all whole numbers."""
@@ -74,7 +74,7 @@ def sql_text(number: Number) -> str:
     twin = floating_sql(number)
     if number.size <= GRID and not _has_ticks(number):  # codes are whole in any case
         twin = sql(number)
-    return sql(number) if twin is None else Ticks(sql(number), twin)
+    return sql(number) if twin is None else TickExpression(sql(number), twin)
 
 
 def _has_ticks(number: Number) -> bool:

@@ -23,7 +23,7 @@ SILENT, NOT_ASKED = "silent", "not asked"
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyAtSite:
     """What one site did about one study.
 
     Attributes:
@@ -55,7 +55,7 @@ class AskedStudy:
     study: Study
     at: str
     attempts: int
-    cells: dict[str, Cell]
+    cells: dict[str, StudyAtSite]
 
     @property
     def answered(self) -> int:
@@ -64,7 +64,7 @@ class AskedStudy:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class NetworkCertificate:
     """A certificate that the network's authority signed.
 
     Attributes:
@@ -121,18 +121,18 @@ class CoordinatorFolder:
                 found.append(AskedStudy(request, digest, study, at, attempts, cells))
         return found[::-1]
 
-    def _cells(self, messages: Sequence[tuple[str, ...]], *, asked: bool) -> dict[str, Cell]:
+    def _cells(self, messages: Sequence[tuple[str, ...]], *, asked: bool) -> dict[str, StudyAtSite]:
         """Return what each site of the roster did: an answer counts before any later message."""
-        absent = Cell(SILENT, "did not answer") if asked else Cell(NOT_ASKED, "was not asked yet")
+        absent = StudyAtSite(SILENT, "did not answer") if asked else StudyAtSite(NOT_ASKED, "was not asked yet")
         cells = dict.fromkeys(sorted(self.roster.sites), absent)
         for site, text in messages:
             if site in cells and cells[site].state != "answered":
                 code = Message.from_json(claimed_body(text)).code
                 state = code if code in {"answered", "undecided"} else "refused"
-                cells[site] = Cell(state, MEANINGS[code])
+                cells[site] = StudyAtSite(state, MEANINGS[code])
         revoked = {site for site, member in self.roster.sites.items() if member.revoked}
         return {
-            site: Cell("revoked", "is revoked in the roster") if site in revoked else cell
+            site: StudyAtSite("revoked", "is revoked in the roster") if site in revoked else cell
             for site, cell in cells.items()
         }
 
@@ -161,9 +161,9 @@ class CoordinatorFolder:
             )
             return coordinator.run()
 
-    def certificates(self) -> dict[str, Certificate]:
+    def certificates(self) -> dict[str, NetworkCertificate]:
         """Return the latest certificate of each member of the network, by name, from the authority's records."""
-        found = dict[str, Certificate]()
+        found = dict[str, NetworkCertificate]()
         now = datetime.now(UTC)
         for file in sorted(self._workspace.network.glob(".nvflare/cert_approves/*.json")):
             with redact_errors(OSError, ValueError, KeyError, TypeError, instead=lambda _: _unreadable()):
@@ -172,7 +172,7 @@ class CoordinatorFolder:
                 end = end if end.tzinfo else end.replace(tzinfo=UTC)
                 name = str(approval["name"])
             if name not in found or found[name].until < end.date().isoformat():
-                found[name] = Certificate(name, end.date().isoformat(), (end - now).days)
+                found[name] = NetworkCertificate(name, end.date().isoformat(), (end - now).days)
         return found
 
 

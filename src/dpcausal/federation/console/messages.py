@@ -18,7 +18,7 @@ MOST_SHOWN = 200
 
 
 @dataclass(frozen=True)
-class Number:
+class MessageNumber:
     """One number of a message.
 
     Attributes:
@@ -33,7 +33,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Answer:
+class MessageAnswer:
     """The answer to one query.
 
     Attributes:
@@ -46,12 +46,12 @@ class Answer:
 
     query: str
     family: str
-    numbers: tuple[Number, ...]
+    numbers: tuple[MessageNumber, ...]
     public_values: Mapping[str, float]
     receipt: Receipt | None
 
     @property
-    def shown(self) -> tuple[Number, ...]:
+    def shown(self) -> tuple[MessageNumber, ...]:
         """The numbers to show on a page: the first of many."""
         return self.numbers[:MOST_SHOWN]
 
@@ -85,13 +85,17 @@ class SentMessage:
         return receipts_in(self.content)
 
     @property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[MessageAnswer, ...]:
         """The answers in it."""
         answer = self.content["answer"]
         if "masked" not in answer:
             return tuple(_answer(release) for release in answer["releases"])
-        masked = tuple(Number(f"masked number {place + 1}", each, None) for place, each in enumerate(answer["masked"]))
-        return (Answer(str(answer["receipt"]["query"]), "share of the", masked, {}, Receipt(**answer["receipt"])),)
+        masked = tuple(
+            MessageNumber(f"masked number {place + 1}", each, None) for place, each in enumerate(answer["masked"])
+        )
+        return (
+            MessageAnswer(str(answer["receipt"]["query"]), "share of the", masked, {}, Receipt(**answer["receipt"])),
+        )
 
 
 @dataclass(frozen=True)
@@ -143,17 +147,17 @@ def responses(folder: Path, entries: Sequence[LogEntry]) -> list[Response]:
     return found[::-1]
 
 
-def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[tuple[Answer, ...], str]:
+def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[tuple[MessageAnswer, ...], str]:
     """Return the numbers that a message about a study would hold, and the message with an ellipsis for each number."""
     units = n or 10_000
     source = study.rehearsal(units)
     asked = study.site_questions(units, policy.site)
     releases = [source.scaled(dict(each.scales)).release(each.query, each.guarantee) for each in asked]
     answers = tuple(
-        Answer(
+        MessageAnswer(
             release.query.name,
             release.family,
-            tuple(Number(name, None, scale) for name, scale in zip(release.names, release.scales, strict=True)),
+            tuple(MessageNumber(name, None, scale) for name, scale in zip(release.names, release.scales, strict=True)),
             dict.fromkeys(release.public_values, 0.0),
             None,
         )
@@ -178,14 +182,14 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
     return answers, json.dumps(message, indent=2, ensure_ascii=False)
 
 
-def _shared(answer: Answer, sites: int) -> Answer:
+def _shared(answer: MessageAnswer, sites: int) -> MessageAnswer:
     """Return an answer of so many sites together with the noise of one site's share: its standard deviation."""
     unit = ((2.0 if answer.family == "laplace" else 1.0) / sites) ** 0.5
     numbers = tuple(replace(each, scale=None if each.scale is None else each.scale * unit) for each in answer.numbers)
     return replace(answer, family=f"share of {answer.family}", numbers=numbers)
 
 
-def _masked(answers: Sequence[Answer], price: Receipt) -> dict[str, Any]:
+def _masked(answers: Sequence[MessageAnswer], price: Receipt) -> dict[str, Any]:
     count = sum(len(answer.numbers) for answer in answers)
     return {"masked": ["…"] * count, "receipt": _hidden(asdict(price)), "header": "…"}
 
@@ -204,13 +208,13 @@ def _without_values(given: Release) -> dict[str, Any]:
     return release | hidden
 
 
-def _answer(document: Mapping[str, Any]) -> Answer:
+def _answer(document: Mapping[str, Any]) -> MessageAnswer:
     release = Release.from_dict(document)
     numbers = zip(release.names, release.values, release.scales, strict=True)
-    return Answer(
+    return MessageAnswer(
         str(release.receipt.query),
         str(release.family),
-        tuple(Number(*each) for each in numbers),
+        tuple(MessageNumber(*each) for each in numbers),
         release.public_values,
         release.receipt,
     )

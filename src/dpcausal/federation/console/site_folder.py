@@ -9,9 +9,9 @@ from typing import Literal
 
 from dpcausal.errors import DpcausalError, LedgerError, StudyError
 from dpcausal.federation.console.budget import Bar, BudgetSummary
-from dpcausal.federation.console.messages import Answer, Response, SentMessage, example, responses, sent_messages
+from dpcausal.federation.console.messages import MessageAnswer, Response, SentMessage, example, responses, sent_messages
 from dpcausal.federation.console.settings import KEY
-from dpcausal.federation.console.study_text import Line, changes, lines_of
+from dpcausal.federation.console.study_text import TextLine, changes, lines_of
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.decisions import StudyStatus, sign_decision, verified_decision
 from dpcausal.federation.site.log_entry import LogEntry
@@ -81,10 +81,10 @@ class StudyPage:
 
     received: Received
     review: tuple[tuple[str, tuple[str, ...]], ...]
-    text: tuple[Line, ...]
+    text: tuple[TextLine, ...]
     earlier: str
-    changes: tuple[Line, ...]
-    answers: tuple[Answer, ...]
+    changes: tuple[TextLine, ...]
+    answers: tuple[MessageAnswer, ...]
     message: str
     ledger: str
     summary: BudgetSummary | None
@@ -101,7 +101,7 @@ _STATES: tuple[State, ...] = ("ok", "attention", "broken")  # by the level of a 
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthLine:
     """One line of a site's health.
 
     Attributes:
@@ -317,15 +317,15 @@ class SiteFolder:
         """Return every response that left, the latest first."""
         return responses(self.folder, self.entries)
 
-    def health(self) -> list[Finding]:
+    def health(self) -> list[HealthLine]:
         """Return what `dpcausal site status` tells, and what became of the studies."""
         found = [
-            Finding(check.name.replace("_", " "), _STATES[check.level], check.words)
+            HealthLine(check.name.replace("_", " "), _STATES[check.level], check.words)
             for check in site_status(self.folder).checks
         ]
         return [*found, *self._log_findings()]
 
-    def _log_findings(self) -> list[Finding]:
+    def _log_findings(self) -> list[HealthLine]:
         """Return what depends on the audit log; nothing if that is broken."""
         try:
             entries = self.entries
@@ -334,8 +334,8 @@ class SiteFolder:
         last = next((entry.at for entry in reversed(entries) if entry.kind == "answer"), "")
         changed = f"{len(self.changed)} changed after they were received"
         return [
-            Finding("last response", "ok" if last else "unknown", last or "none yet"),
-            Finding("studies", "attention" if self.changed else "ok", changed),
+            HealthLine("last response", "ok" if last else "unknown", last or "none yet"),
+            HealthLine("studies", "attention" if self.changed else "ok", changed),
         ]
 
 

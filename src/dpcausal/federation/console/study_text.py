@@ -8,7 +8,7 @@ from dpcausal.utils.plain_text import lines_in, visible
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """One line of a text.
 
     Attributes:
@@ -20,13 +20,13 @@ class Line:
     kind: Literal["", "comment", "added", "removed", "place"] = ""
 
 
-def lines_of(text: str) -> tuple[Line, ...]:
+def lines_of(text: str) -> tuple[TextLine, ...]:
     """Return the lines of a study's text, with comments marked."""
-    return tuple(Line(visible(line), "comment" if line.lstrip().startswith("#") else "") for line in lines_in(text))
+    return tuple(TextLine(visible(line), "comment" if line.lstrip().startswith("#") else "") for line in lines_in(text))
 
 
-def changes(earlier: str, text: str) -> tuple[Line, ...]:
+def changes(earlier: str, text: str) -> tuple[TextLine, ...]:
     """Return what changed between two versions of a text; empty where nothing did."""
     kinds: dict[str, Literal["", "added", "removed", "place"]] = {"+": "added", "-": "removed", "@": "place"}
     compared = difflib.unified_diff(lines_in(earlier), lines_in(text), lineterm="", n=2)
-    return tuple(Line(visible(line), kinds.get(line[:1], "")) for line in list(compared)[2:])
+    return tuple(TextLine(visible(line), kinds.get(line[:1], "")) for line in list(compared)[2:])

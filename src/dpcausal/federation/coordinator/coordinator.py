@@ -9,7 +9,7 @@ from typing import Self
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.coordinator.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.coordinator.dispatch import Dispatcher
-from dpcausal.federation.coordinator.plausibility import Answer, suspicions
+from dpcausal.federation.coordinator.plausibility import SiteAnswer, suspicions
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.responses import SiteResponse, releases_of
 from dpcausal.federation.coordinator.roster import Roster
@@ -168,10 +168,10 @@ class Coordinator:
         """Return the effect with a warning, first of all, for each check of plausibility that a site fails."""
         messages = self._answers(self._asked())
         if self.study.secure_settings:
-            answers = {"the sum": Answer(self.n, self.arm_sizes, self._opened(), effect)}
+            answers = {"the sum": SiteAnswer(self.n, self.arm_sizes, self._opened(), effect)}
         else:
             answers = {
-                site: Answer(message.n or 0, message.arm_sizes, releases_of(message), effects[site])
+                site: SiteAnswer(message.n or 0, message.arm_sizes, releases_of(message), effects[site])
                 for site, message in messages.items()
             }
         found = suspicions(answers, self.schema)

@@ -38,7 +38,7 @@ _FREE = "This warning uses released numbers only and cost no privacy."
 
 
 @dataclass(frozen=True)
-class Answer:
+class SiteAnswer:
     """The answer of one site.
 
     Attributes:
@@ -93,7 +93,7 @@ def why_impossible(release: Release, n: int, arm_sizes: tuple[int, int] | None, 
     return f"{first.what}, by {first.distance:.0f} standard deviations of its noise" if first else ""
 
 
-def suspicions(answers: Mapping[str, Answer], schema: Schema) -> tuple[str, ...]:
+def suspicions(answers: Mapping[str, SiteAnswer], schema: Schema) -> tuple[str, ...]:
     """Return a warning for each check that a site fails: against public bounds, then against the other sites."""
     found = (*_beyond_bounds(answers, schema), *_small_variances(answers, schema), *_far_effects(answers, schema))
     return tuple(f"{text}. {_FREE}" for text in found)
@@ -149,7 +149,7 @@ def _bounded(
             yield "moment", f"its variance in the arm {labels[arm]} is below 0", about
 
 
-def _beyond_bounds(answers: Mapping[str, Answer], schema: Schema) -> Iterator[str]:
+def _beyond_bounds(answers: Mapping[str, SiteAnswer], schema: Schema) -> Iterator[str]:
     found = {
         site: [each for release in answer.releases for each in _violations(release, answer.n, answer.arm_sizes, schema)]
         for site, answer in answers.items()
@@ -164,7 +164,7 @@ def _beyond_bounds(answers: Mapping[str, Answer], schema: Schema) -> Iterator[st
             )
 
 
-def _small_variances(answers: Mapping[str, Answer], schema: Schema) -> Iterator[str]:
+def _small_variances(answers: Mapping[str, SiteAnswer], schema: Schema) -> Iterator[str]:
     """Warn of sites whose outcomes vary far less than those of the other sites."""
     low, high = schema.outcome_bounds
     known = {
@@ -186,7 +186,7 @@ def _small_variances(answers: Mapping[str, Answer], schema: Schema) -> Iterator[
             )
 
 
-def _variance(release: Release, answer: Answer, half: float) -> tuple[float, float]:
+def _variance(release: Release, answer: SiteAnswer, half: float) -> tuple[float, float]:
     """Return the variance within arms, and the standard deviation of the noise in it."""
     sum_of_squares, noise = 0.0, 0.0
     for arm, size in enumerate(_sizes(release, answer.n, answer.arm_sizes)):
@@ -198,7 +198,7 @@ def _variance(release: Release, answer: Answer, half: float) -> tuple[float, flo
     return sum_of_squares / answer.n, noise / answer.n
 
 
-def _far_effects(answers: Mapping[str, Answer], schema: Schema) -> Iterator[str]:
+def _far_effects(answers: Mapping[str, SiteAnswer], schema: Schema) -> Iterator[str]:
     """Warn of sites whose effect is far from that of all others together, whatever sites differ by.
 
     No site counts as more precise than the median one. Three or more other sites show how much effects differ; two

@@ -32,7 +32,7 @@ _EVENTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class LoggedEvent:
     """One event of the audit log, with what it cost.
 
     Attributes:
@@ -62,7 +62,7 @@ class Event:
     digest: str
 
 
-def events(site: Site) -> Iterator[Event]:
+def events(site: Site) -> Iterator[LoggedEvent]:
     """Yield the events of a site, verified. A price belongs to the first answer that held its receipt.
 
     Raises:
@@ -75,7 +75,7 @@ def events(site: Site) -> Iterator[Event]:
         fresh = {receipt.digest: receipt for receipt in receipts if receipt.digest not in paid}
         paid.update(fresh)
         spent = [prices.get(digest, (receipt.epsilon, receipt.delta)) for digest, receipt in fresh.items()]
-        yield Event(
+        yield LoggedEvent(
             at=entry.at,
             event=_EVENTS[entry.kind],
             who=entry.who,

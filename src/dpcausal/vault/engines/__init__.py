@@ -30,7 +30,7 @@ MOST_UNITS_IN_FLOATING_POINT = 2**33
 """So many numbers of up to GRID = 2^20 have no partial sum beyond 2^53, in any order."""
 
 
-class Ticks(str):
+class TickExpression(str):
     """An SQL expression of whole numbers from -GRID to GRID, and the same numbers in floating point.
 
     Sums of these are exact in floating point for `MOST_UNITS_IN_FLOATING_POINT` units, so that an engine may add them

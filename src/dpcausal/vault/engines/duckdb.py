@@ -22,7 +22,7 @@ from dpcausal.vault.engines import (
     BATCH_ROWS,
     MOST_UNITS_IN_FLOATING_POINT,
     OUTSIDE,
-    Ticks,
+    TickExpression,
     check_size,
     compared,
     exact_ints,
@@ -174,7 +174,7 @@ class DuckDBEngine:
     def query(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool, floating: bool) -> str:
         """Return the text of the query that adds up, in floating point or not."""
         place = _place(cells)
-        numbers = [each.floating if floating and isinstance(each, Ticks) else each for each in sums]
+        numbers = [each.floating if floating and isinstance(each, TickExpression) else each for each in sums]
         added = ", ".join("COUNT(*)" if number == "1" else f"SUM({number})" for number in numbers)
         compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
         source = self._coerced(place, compared, *numbers, floating=floating)
@@ -296,7 +296,7 @@ class DuckDBEngine:
 
 def may_be_floating(sums: Sequence[str]) -> bool:
     """Return whether all of some expressions can be added up in floating point, and it is of use for one of them."""
-    return all(each == "1" or isinstance(each, Ticks) for each in sums) and not set(sums) <= {"1"}
+    return all(each == "1" or isinstance(each, TickExpression) for each in sums) and not set(sums) <= {"1"}
 
 
 def _has_view(relation: duckdb.DuckDBPyRelation) -> bool:

@@ -52,7 +52,7 @@ _TYPES: dict[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class Range:
+class ValueRange:
     """What an expression can be.
 
     Attributes:
@@ -80,14 +80,14 @@ class Range:
         return self.low is not None
 
 
-Columns = Mapping[str, Range]
-Known: TypeAlias = tuple[tuple[sge.Expr, Range], ...]
+Columns = Mapping[str, ValueRange]
+Known: TypeAlias = tuple[tuple[sge.Expr, ValueRange], ...]
 """Expressions of which a branch of a CASE is only reached if they are in a range."""
 
 
 def source_columns(families: Mapping[str, Family]) -> Columns:
     """Return what the columns of a table can be, by what their types let one do with them: anything."""
-    return {name: Range(_SOURCES[family], whole=family != "number") for name, family in families.items()}
+    return {name: ValueRange(_SOURCES[family], whole=family != "number") for name, family in families.items()}
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class _Expressions:
     def __init__(self, columns: Columns, rules: Rules) -> None:
         self._columns, self._rules = columns, rules
 
-    def range_of(self, node: sge.Expr, known: Known = ()) -> Range:
+    def range_of(self, node: sge.Expr, known: Known = ()) -> ValueRange:
         """Return what an expression can be."""
         bare = node.unnest()
         for expression, found in known:
@@ -141,109 +141,109 @@ class _Expressions:
                 return rule(self, bare, known)
         raise _refused("an expression that is understood", bare)
 
-    def _each(self, nodes: Sequence[sge.Expr], known: Known) -> list[Range]:
+    def _each(self, nodes: Sequence[sge.Expr], known: Known) -> list[ValueRange]:
         return [self.range_of(node, known) for node in nodes]
 
-    def column(self, node: sge.Expr, _: Known) -> Range:
+    def column(self, node: sge.Expr, _: Known) -> ValueRange:
         if node.name not in self._columns:
             raise _refused("a column of the query below", node)
         return self._columns[node.name]
 
     @staticmethod
-    def literal(node: sge.Expr, _: Known) -> Range:
+    def literal(node: sge.Expr, _: Known) -> ValueRange:
         if node.is_string:
-            return Range("text")
+            return ValueRange("text")
         if not node.is_int:
             raise _refused("a constant with an explicit type", node)
         value = int(node.name)
-        return _checked(Range("narrow" if value <= _MOST["narrow"] else "wide", value, value), node)
+        return _checked(ValueRange("narrow" if value <= _MOST["narrow"] else "wide", value, value), node)
 
-    def cast(self, node: sge.Expr, known: Known) -> Range:
+    def cast(self, node: sge.Expr, known: Known) -> ValueRange:
         to = _TYPES.get(node.args["to"].this.value)
         if to is None:
             raise _refused("a type that all engines have", node)
         if isinstance(node, sge.TryCast):
-            return Range(to, whole=to != "double")
+            return ValueRange(to, whole=to != "double")
         if to == "double" and isinstance(node.this, sge.Literal) and node.this.is_string:
             value = float(node.this.this)
-            return Range("double", value, value, value.is_integer())
+            return ValueRange("double", value, value, value.is_integer())
         given = self.range_of(node.this, known)
         if to == "text":
-            return Range("numeral" if given.kind in (*_INTEGERS, "double") else "text")
+            return ValueRange("numeral" if given.kind in (*_INTEGERS, "double") else "text")
         if to in ("date", "other") or given.kind == "null":
-            return Range(to)
+            return ValueRange(to)
         return _cast_number(node, to, given)
 
-    def negative(self, node: sge.Expr, known: Known) -> Range:
+    def negative(self, node: sge.Expr, known: Known) -> ValueRange:
         given = self.range_of(node.this, known)
         if given.kind not in (*_INTEGERS, "double") or not given.is_bounded:
             raise _refused("a number between bounds", node)
         low, high = given.ends
-        return _checked(Range(given.kind, -high, -low, given.whole), node)
+        return _checked(ValueRange(given.kind, -high, -low, given.whole), node)
 
-    def arithmetic(self, node: sge.Expr, known: Known) -> Range:
+    def arithmetic(self, node: sge.Expr, known: Known) -> ValueRange:
         first, second = self._each((node.this, node.expression), known)
         if isinstance(node, sge.Sub) and first.kind == second.kind == "date":
-            return Range("wide")
+            return ValueRange("wide")
         kind = _common((first, second), node)
         if kind not in (*_INTEGERS, "double") or "null" in (first.kind, second.kind):
             raise _refused("numbers", node)
         if not (first.is_bounded and second.is_bounded):
             # Days of a date, less the day 0. DuckDB and Spark never fail at a sum of DOUBLEs.
             if kind == "double" and isinstance(node, sge.Add | sge.Sub):
-                return Range("double", whole=False)
+                return ValueRange("double", whole=False)
             raise _refused("numbers between bounds, by CASE … BETWEEN", node)
         return _checked(_computed(node, kind, first, second), node)
 
-    def shifted(self, node: sge.Expr, number: sge.Expr, by: sge.Expr, known: Known) -> Range:
+    def shifted(self, node: sge.Expr, number: sge.Expr, by: sge.Expr, known: Known) -> ValueRange:
         given = self.range_of(number, known)
         if given.kind not in ("narrow", "wide") or not given.is_bounded or not by.is_int:
             raise _refused("a whole number between bounds to shift", node)
         if given.ends[0] < 0 and not self._rules.signed_shifts:
             raise _refused("a whole number of at least 0 to shift: engines shift others differently", node)
         low, high = (int(end) >> int(by.name) for end in given.ends)
-        return Range(given.kind, low, high)
+        return ValueRange(given.kind, low, high)
 
-    def masked(self, node: sge.Expr, known: Known) -> Range:
+    def masked(self, node: sge.Expr, known: Known) -> ValueRange:
         given, mask = self._each((node.this, node.expression), known)
         if given.kind != "wide" or not given.is_bounded or not node.expression.is_int:
             raise _refused("the last bits of a whole number between bounds", node)
-        return Range("wide", 0, mask.high)
+        return ValueRange("wide", 0, mask.high)
 
-    def function(self, node: sge.Expr, known: Known) -> Range:
+    def function(self, node: sge.Expr, known: Known) -> ValueRange:
         """Return a function that the tree has no name for: a shift, or one of texts."""
         if node.name.lower() in ("bitshiftright", "bitwise_right_shift"):
             number, by = node.expressions
             return self.shifted(node, number, by, known)
-        return Range("text")
+        return ValueRange("text")
 
-    def floor(self, node: sge.Expr, known: Known) -> Range:
+    def floor(self, node: sge.Expr, known: Known) -> ValueRange:
         given = self.range_of(node.this, known)
         if given.kind != "double" or not given.is_bounded:
             raise _refused("FLOOR of a number between bounds, by CASE … BETWEEN", node)
         low, high = map(math.floor, given.ends)
-        return _checked(Range("double", low, high), node)
+        return _checked(ValueRange("double", low, high), node)
 
-    def extreme(self, node: sge.Expr, known: Known) -> Range:
+    def extreme(self, node: sge.Expr, known: Known) -> ValueRange:
         given = self._each((node.this, *node.expressions), known)
         if not all(each.is_bounded for each in given):
             raise _refused("numbers between bounds: engines differ at NULL and NaN", node)
         choose = max if isinstance(node, sge.Greatest) else min
         low, high = (choose(each.ends[place] for each in given) for place in (0, 1))
-        return Range(_common(given, node), low, high, all(each.whole for each in given))
+        return ValueRange(_common(given, node), low, high, all(each.whole for each in given))
 
-    def case(self, node: sge.Expr, known: Known) -> Range:
+    def case(self, node: sge.Expr, known: Known) -> ValueRange:
         found = []
         for branch in node.args["ifs"]:
             condition = branch.this.unnest()
             self.range_of(condition, known)
             found.append(self.range_of(branch.args["true"], (*self._learned(condition, known), *known)))
         default = node.args.get("default")
-        found.append(self.range_of(default, known) if default is not None else Range("null"))
+        found.append(self.range_of(default, known) if default is not None else ValueRange("null"))
         kind, whole = _common(found, node), all(each.whole for each in found)
         if not all(each.is_bounded for each in found):
-            return Range(kind, whole=whole)
-        return Range(kind, min(each.ends[0] for each in found), max(each.ends[1] for each in found), whole)
+            return ValueRange(kind, whole=whole)
+        return ValueRange(kind, min(each.ends[0] for each in found), max(each.ends[1] for each in found), whole)
 
     def _learned(self, condition: sge.Expr, known: Known) -> Known:
         """Return what is known where a condition holds: that a number is between two constants."""
@@ -255,25 +255,25 @@ class _Expressions:
         least, most = low.ends[0], high.ends[1]
         if given.is_bounded:
             least, most = max(least, given.ends[0]), min(most, given.ends[1])
-        return ((condition.this.unnest(), Range(given.kind, least, max(least, most), given.whole)),)
+        return ((condition.this.unnest(), ValueRange(given.kind, least, max(least, most), given.whole)),)
 
-    def comparison(self, node: sge.Expr, known: Known) -> Range:
+    def comparison(self, node: sge.Expr, known: Known) -> ValueRange:
         others = [node.args[name] for name in ("expression", "low", "high") if node.args.get(name) is not None]
         _common(self._each((node.this, *others, *node.expressions), known), node)
-        return Range("boolean")
+        return ValueRange("boolean")
 
-    def logic(self, node: sge.Expr, known: Known) -> Range:
+    def logic(self, node: sge.Expr, known: Known) -> ValueRange:
         self._each([each for each in (node.this, node.args.get("expression")) if each is not None], known)
-        return Range("boolean")
+        return ValueRange("boolean")
 
-    def first_or_null(self, node: sge.Expr, known: Known) -> Range:
+    def first_or_null(self, node: sge.Expr, known: Known) -> ValueRange:
         """NULLIF and COALESCE: one of the numbers, or none."""
         given = self._each(
             [node.this, *node.expressions, *([node.expression] if node.args.get("expression") else [])], known
         )
-        return Range(_common(given, node), whole=all(each.whole for each in given))
+        return ValueRange(_common(given, node), whole=all(each.whole for each in given))
 
-    def added(self, node: sge.Expr, known: Known) -> Range:
+    def added(self, node: sge.Expr, known: Known) -> ValueRange:
         """Return a SUM over rows, whose number nothing bounds."""
         given = self.range_of(node.this, known)
         if (
@@ -282,23 +282,23 @@ class _Expressions:
             or max(map(abs, given.ends)) > self._rules.addends.get(given.kind, 0)
         ):
             raise _refused("a SUM of whole numbers that no number of rows makes overflow", node)
-        return Range("decimal")
+        return ValueRange("decimal")
 
-    def window(self, node: sge.Expr, known: Known) -> Range:
+    def window(self, node: sge.Expr, known: Known) -> ValueRange:
         """Return what is made of the records of one unit."""
         made = node.this
         if isinstance(made, sge.RowNumber):
-            return Range("wide", 1, _MOST_RECORDS)
+            return ValueRange("wide", 1, _MOST_RECORDS)
         given = self.range_of(made.this, known)
         if isinstance(made, sge.Max) and given.is_bounded:
             return given
         if not isinstance(made, sge.Sum) or given.kind != "decimal":
             raise _refused("MAX, or SUM of decimals, of the records of a unit", node)
         low, high = given.ends
-        return _checked(Range("decimal", low * _MOST_RECORDS, high * _MOST_RECORDS), node)
+        return _checked(ValueRange("decimal", low * _MOST_RECORDS, high * _MOST_RECORDS), node)
 
 
-def _cast_number(node: sge.Expr, to: Kind, given: Range) -> Range:
+def _cast_number(node: sge.Expr, to: Kind, given: ValueRange) -> ValueRange:
     if given.kind not in (*_INTEGERS, "double", "numeral") or (given.kind == "numeral" and to != "double"):
         raise _refused("a CAST that no cell can make fail", node)
     if to in _INTEGERS and not (given.whole and (given.is_bounded or given.kind == to == "wide")):
@@ -308,10 +308,10 @@ def _cast_number(node: sge.Expr, to: Kind, given: Range) -> Range:
     if node.args["to"].this.value == "TINYINT":
         _checked(given, node, 127)
     exact = to != "double" or (given.is_bounded and max(map(abs, given.ends)) <= _EXACT)
-    return _checked(Range(to, given.low, given.high, given.whole and exact), node)
+    return _checked(ValueRange(to, given.low, given.high, given.whole and exact), node)
 
 
-def _computed(node: sge.Expr, kind: Kind, first: Range, second: Range) -> Range:
+def _computed(node: sge.Expr, kind: Kind, first: ValueRange, second: ValueRange) -> ValueRange:
     """Return a sum, difference, product or quotient. Floating point rounds in order, so its ends are at ends."""
     (a, b), (c, d) = first.ends, second.ends
     if kind == "double":
@@ -329,7 +329,7 @@ def _computed(node: sge.Expr, kind: Kind, first: Range, second: Range) -> Range:
     else:
         raise _refused("a quotient of floating point and a constant", node)
     exact = kind != "double" or max(map(abs, ends)) <= _EXACT
-    return Range(kind, *ends, whole and exact)
+    return ValueRange(kind, *ends, whole and exact)
 
 
 def _bare(node: sge.Expr) -> sge.Expr:
@@ -339,7 +339,7 @@ def _bare(node: sge.Expr) -> sge.Expr:
     return node
 
 
-def _common(given: Sequence[Range], node: sge.Expr) -> Kind:
+def _common(given: Sequence[ValueRange], node: sge.Expr) -> Kind:
     """Return the type of what is made of some expressions: the widest, if they are of one sort."""
     kinds = {each.kind for each in given} - {"null"}
     if not kinds:
@@ -351,7 +351,7 @@ def _common(given: Sequence[Range], node: sge.Expr) -> Kind:
     return min(kinds)
 
 
-def _checked(found: Range, node: sge.Expr, most: int | None = None) -> Range:
+def _checked(found: ValueRange, node: sge.Expr, most: int | None = None) -> ValueRange:
     if found.is_bounded and max(map(abs, found.ends)) > (_MOST[found.kind] if most is None else most):
         raise _refused(f"a number within the {found.kind} type that it is computed in", node)
     return found
@@ -366,10 +366,10 @@ def _refused(expected: str, node: sge.Expr) -> EngineError:
     )
 
 
-Rule = Callable[[_Expressions, Any, Known], Range]
+Rule = Callable[[_Expressions, Any, Known], ValueRange]
 
 
-def _constant(found: Range) -> Rule:
+def _constant(found: ValueRange) -> Rule:
     return lambda *_: found
 
 
@@ -377,8 +377,8 @@ _RULES: tuple[tuple[type[Any] | tuple[type[Any], ...], Rule], ...] = (
     (sge.Alias, lambda self, node, known: self.range_of(node.this, known)),
     (sge.Column, _Expressions.column),
     (sge.Literal, lambda self, node, known: self.literal(node, known)),
-    (sge.Null, _constant(Range("null"))),
-    (sge.Boolean, _constant(Range("boolean"))),
+    (sge.Null, _constant(ValueRange("null"))),
+    (sge.Boolean, _constant(ValueRange("boolean"))),
     (sge.Cast, _Expressions.cast),
     (sge.Neg, _Expressions.negative),
     ((sge.Add, sge.Sub, sge.Mul, sge.Div), _Expressions.arithmetic),
@@ -391,10 +391,10 @@ _RULES: tuple[tuple[type[Any] | tuple[type[Any], ...], Rule], ...] = (
     ((sge.And, sge.Or, sge.Not, sge.Is), _Expressions.logic),
     ((sge.Between, sge.In, sge.EQ, sge.NEQ, sge.LT, sge.LTE, sge.GT, sge.GTE), _Expressions.comparison),
     ((sge.Nullif, sge.Coalesce), _Expressions.first_or_null),
-    (sge.Count, _constant(Range("wide", 0, 2**62))),
+    (sge.Count, _constant(ValueRange("wide", 0, 2**62))),
     (sge.Sum, _Expressions.added),
     (sge.Window, _Expressions.window),
-    (sge.UnixDate, _constant(Range("wide"))),
+    (sge.UnixDate, _constant(ValueRange("wide"))),
     (sge.Collate, lambda self, node, known: self.range_of(node.this, known)),
-    (sge.Func, _constant(Range("text"))),  # of texts; no other function is written
+    (sge.Func, _constant(ValueRange("text"))),  # of texts; no other function is written
 )

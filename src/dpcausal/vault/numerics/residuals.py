@@ -11,7 +11,7 @@ from dpcausal.queries.scores import EXPONENTS, looked_up, predictor
 from dpcausal.schema.schema import Schema
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.numbers import Number, Shift
-from dpcausal.sums.table import Table
+from dpcausal.sums.table import IntegerTable
 from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features
@@ -52,9 +52,9 @@ class Residuals:
 
 
 @cache
-def _propensities(clip: float) -> Table:
+def _propensities(clip: float) -> IntegerTable:
     """Return the propensity for every exponent, in ticks of which GRID make 1."""
-    return Table(np.rint(np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip) * GRID).astype(np.int64).tolist())
+    return IntegerTable(np.rint(np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip) * GRID).astype(np.int64).tolist())
 
 
 def times(distance: Int64s, functions: Int64s) -> Int64s:

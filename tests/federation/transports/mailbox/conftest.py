@@ -16,7 +16,7 @@ from dpcausal.federation.transports.mailbox.calls import sign_call
 from dpcausal.federation.transports.mailbox.invitations import Invitation
 from dpcausal.federation.transports.mailbox.server import create_app
 from dpcausal.federation.transports.mailbox.settings import Mailbox
-from dpcausal.federation.transports.mailbox.store import Store
+from dpcausal.federation.transports.mailbox.store import MailboxStore
 from dpcausal.utils.hash_chain import digest_of_text
 from tests.support.mailbox_server import MailboxServer
 from tests.support.postgres import VARIABLE, fresh_database
@@ -101,7 +101,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, authority: str) -> Iter
 
 
 def opened(folder: Path, database: str, authority: str) -> Desk:
-    store, lines = Store(database, 2), list[str]()
+    store, lines = MailboxStore(database, 2), list[str]()
     store.create({name: Key.make(name, folder / f"{name}.key").public for name in ("anna", "ben")})
     return Desk(create_app(store, ADDRESS, lines.append).test_client(), folder, authority, lines, database)
 

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 
 from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
-from dpcausal.federation.transports.mailbox.store import Store
+from dpcausal.federation.transports.mailbox.store import MailboxStore
 from tests.federation.transports.mailbox.conftest import Desk
 
 STUDY = "anna's study"
@@ -155,7 +155,7 @@ def test_expired_invitation_of_a_site_that_never_joined_frees_its_name(desk: Des
 
 def test_sites_of_a_removed_requester_go_to_the_first_that_remains(desk: Desk) -> None:
     desk.joined("north")
-    Store(desk.database, 1).create({"ben": desk.key("ben").public})
+    MailboxStore(desk.database, 1).create({"ben": desk.key("ben").public})
     assert desk.call("anna", "GET", "/sites") == (401, {"code": "unknown"})
     assert [each["site"] for each in desk.call("ben", "GET", "/sites")[1]["sites"]] == ["north"]
     assert desk.call("ben", "POST", "/revocations", {"site": "north"}) == (200, {})
@@ -171,7 +171,7 @@ def test_database_of_version_0_2_keeps_its_sites(desk: Desk) -> None:
         "DROP INDEX mailbox_open_deliveries",
         "ALTER TABLE mailbox_deliveries DROP COLUMN requester",
     )
-    Store(desk.database, 1).create({name: desk.key(name).public for name in ("anna", "ben")})
+    MailboxStore(desk.database, 1).create({name: desk.key(name).public for name in ("anna", "ben")})
     assert desk.waiting("north") == []
     desk.ask(STUDY, "north")
     assert len(desk.waiting("north")) == 1

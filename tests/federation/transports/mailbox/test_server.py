@@ -141,7 +141,7 @@ def test_replayed_and_badly_timed_calls_are_refused(desk: Desk, monkeypatch: pyt
 
 def test_rate_limit_holds_over_processes(desk: Desk) -> None:
     desk.joined("north", "south")
-    second = database.Store(desk.database, 1)  # another process has its own store
+    second = database.MailboxStore(desk.database, 1)  # another process has its own store
     refused = 0
     for place in range(30):
         if place % 2:

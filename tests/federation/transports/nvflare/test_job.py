@@ -17,7 +17,7 @@ from nvflare.apis.signal import Signal
 
 from dpcausal.errors import TransportError
 from dpcausal.federation.site.worker import run_in_subprocess
-from dpcausal.federation.transports.nvflare.components import Answer
+from dpcausal.federation.transports.nvflare.components import AnswerExecutor
 from dpcausal.federation.transports.nvflare.job import AT_SITES, write_job
 from dpcausal.federation.transports.nvflare.provision import request_kit
 from dpcausal.federation.transports.nvflare.transport import FlareTransport
@@ -27,7 +27,7 @@ MARKER = "the-patient-in-bed-7"
 
 
 def answered(task: str, data: Any) -> Shareable:
-    return Answer().execute(task, Shareable(data), FLContext(), Signal())
+    return AnswerExecutor().execute(task, Shareable(data), FLContext(), Signal())
 
 
 def test_job_is_json_without_code(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dpcausal.federation.operation.deadline_worker import DeadlineWorker
 from dpcausal.federation.transports.mailbox.authority import SERVER, last_day, server_context
 from dpcausal.federation.transports.mailbox.server import create_app, print_line
 from dpcausal.federation.transports.mailbox.settings import Mailbox
-from dpcausal.federation.transports.mailbox.store import Store
+from dpcausal.federation.transports.mailbox.store import MailboxStore
 
 
 def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
@@ -33,7 +33,7 @@ def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
             got=f"one that expired at {ends:%Y-%m-%d %H:%M} UTC",
             hint="renew it with: dpcausal federation mailbox renew FOLDER.",
         )
-    Store(mailbox.database_address, 1).create(mailbox.requesters)
+    MailboxStore(mailbox.database_address, 1).create(mailbox.requesters)
     print_line(f"event=start address={mailbox.address} listen={listen} workers={workers} threads={threads}")
     _Gunicorn(mailbox, listen, workers, threads).run()
 
@@ -73,7 +73,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]
     def load(self) -> Any:  # noqa: ANN401 (an application)
         """Return the application, in each worker process; a reload reads the settings again."""
         mailbox = Mailbox.read(self._mailbox.folder)
-        return create_app(Store(mailbox.database_address, self._threads), mailbox.address)
+        return create_app(MailboxStore(mailbox.database_address, self._threads), mailbox.address)
 
     def _context(self, _settings: object, _default: object) -> ssl.SSLContext:
         """Return the TLS settings, read once in each worker process."""

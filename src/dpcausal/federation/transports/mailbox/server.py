@@ -24,7 +24,7 @@ from dpcausal.federation.transports.mailbox.calls import (
     is_signed,
     read_credentials,
 )
-from dpcausal.federation.transports.mailbox.store import Store
+from dpcausal.federation.transports.mailbox.store import MailboxStore
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import is_name, is_public_key
 
@@ -49,7 +49,7 @@ _STATUSES = {
 """The codes of refusals, with their HTTP status."""
 
 
-def create_app(store: Store, address: str, log: Callable[[str], None] | None = None) -> Flask:
+def create_app(store: MailboxStore, address: str, log: Callable[[str], None] | None = None) -> Flask:
     """Return the application.
 
     Args:
@@ -88,7 +88,7 @@ def print_line(line: str) -> None:
 class _Server:
     """The functions behind the addresses."""
 
-    def __init__(self, store: Store, address: str, log: Callable[[str], None]) -> None:
+    def __init__(self, store: MailboxStore, address: str, log: Callable[[str], None]) -> None:
         self._store, self._address, self._log = store, address, log
 
     def health(self) -> dict[str, Any]:

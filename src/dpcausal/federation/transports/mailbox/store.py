@@ -129,7 +129,7 @@ class SiteStatus:
     waiting: int
 
 
-class Store:
+class MailboxStore:
     """The database of a mailbox.
 
     Args:

@@ -20,7 +20,7 @@ from dpcausal.federation.transports.nvflare.logs import log_answer, log_study
 _POLL_SECONDS = 0.1
 
 
-class Ask(Controller):  # type: ignore[misc]
+class AskController(Controller):  # type: ignore[misc]
     """Sends one request to every site, once, and holds their messages until the requester has fetched them.
 
     The requester fetches messages while this runs: NVFlare packs up results only after the slowest site has finished.
@@ -64,7 +64,7 @@ class Ask(Controller):  # type: ignore[misc]
         return messages
 
 
-class Answer(Executor):  # type: ignore[misc]
+class AnswerExecutor(Executor):  # type: ignore[misc]
     """Hands a request to the site's worker and returns its message, reading neither.
 
     If anything fails, only one of NVFlare's codes leaves the site, and no text.

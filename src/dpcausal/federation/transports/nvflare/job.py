@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-EXECUTOR = "dpcausal.federation.transports.nvflare.components.Answer"
-CONTROLLER = "dpcausal.federation.transports.nvflare.components.Ask"
+EXECUTOR = "dpcausal.federation.transports.nvflare.components.AnswerExecutor"
+CONTROLLER = "dpcausal.federation.transports.nvflare.components.AskController"
 TASK = "answer"
 COMMAND = "messages"
 REQUEST, MESSAGE = "request", "message"
