@@ -1,13 +1,12 @@
 """Local accounts of a console, for sites without an OpenID Connect provider."""
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 from werkzeug.security import check_password_hash, generate_password_hash
 
 from dpcausal.errors import StudyError, redact_errors
+from dpcausal.utils.durable_files import replace_file
 
 FILE = "console_accounts.json"
 _SHORTEST, _LONGEST = 12, 200
@@ -38,12 +37,7 @@ class Accounts:
             )
         hashes = self._hashes() | {login: generate_password_hash(password, method="scrypt")}
         with redact_errors(OSError, instead=self._unusable):
-            descriptor, partial = tempfile.mkstemp(dir=self._file.parent, prefix=".")  # with mode 0600
-            with os.fdopen(descriptor, "w", encoding="utf-8") as output:
-                json.dump({"version": 1, "accounts": hashes}, output)
-                output.flush()
-                os.fsync(output.fileno())
-            Path(partial).replace(self._file)
+            replace_file(self._file, json.dumps({"version": 1, "accounts": hashes}))
 
     def is_known(self, login: str) -> bool:
         """Return whether there is an account of this name."""

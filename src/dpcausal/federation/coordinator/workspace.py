@@ -8,6 +8,7 @@ from typing import Self
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.coordinator.roster import Member, Roster
 from dpcausal.federation.protocol.signatures import Key
+from dpcausal.utils.durable_files import replace_file
 from dpcausal.utils.validation import is_name
 
 _ROSTER = """\
@@ -110,10 +111,8 @@ class Workspace:
         entry = Roster(new)
         Roster({**roster.sites, **entry.sites})
         text = f"{self.roster_file.read_text(encoding='utf-8').rstrip()}\n\n{entry.to_toml()}"
-        partial = self.roster_file.with_suffix(".partial")
         with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(self.roster_file)
+            replace_file(self.roster_file, text)
 
     @property
     def roster_file(self) -> Path:

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.operation.health import LAST_BACKUP
+from dpcausal.utils.durable_files import replace_file
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -109,9 +110,7 @@ def write_archive(staged: Path, out: Path, folder: Path, **about: Any) -> Manife
         os.fsync(file.fileno())
     os.link(partial, out)
     done = {"at": manifest.at, "file": out.name, "digest": _digest(out)}
-    note = folder / f".{LAST_BACKUP}"
-    note.write_text(json.dumps(done), encoding="ascii")
-    note.replace(folder / LAST_BACKUP)
+    replace_file(folder / LAST_BACKUP, json.dumps(done))
     return manifest
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from dpcausal.errors import MissingExtraError, TransportError, redact_errors
+from dpcausal.utils.durable_files import create_file
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -81,8 +82,7 @@ class Key:
         else:
             encryption = BestAvailableEncryption(secret)
             text = self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
-            output.write(text)
+        create_file(file, text)
 
     @property
     def public(self) -> str:

@@ -1,8 +1,5 @@
 """The people of a site: who may read, decide and operate, and the keys and logins by which they are known."""
 
-import contextlib
-import os
-import tempfile
 import tomllib
 import unicodedata
 from dataclasses import dataclass, replace
@@ -12,6 +9,7 @@ from typing import Literal, Self, get_args
 import tomli_w
 
 from dpcausal.errors import SchemaError, StudyError, redact_errors
+from dpcausal.utils.durable_files import replace_file
 from dpcausal.utils.plain_text import check_plain_text, is_plain_text
 from dpcausal.utils.validation import build, check_keys, is_public_key
 
@@ -152,16 +150,7 @@ class People:
         console = {"console_key": self.console_key} if self.console_key else {}
         document = {"version": VERSION, **console, "people": [_plain(person) for person in self.people]}
         with redact_errors(OSError, instead=lambda error: _not_written(folder / PEOPLE, error)):
-            descriptor, partial = tempfile.mkstemp(dir=folder, prefix=".")  # its mode is 0600
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    file.write(tomli_w.dumps(document))
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(partial).replace(folder / PEOPLE)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(partial).unlink()
+            replace_file(folder / PEOPLE, tomli_w.dumps(document))
 
     def named(self, name: str) -> Person | None:
         """Return the person of a name, in any spelling; None if there is none."""

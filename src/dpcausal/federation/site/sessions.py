@@ -21,6 +21,7 @@ from dpcausal.federation.secure.session import SiteSession
 from dpcausal.ledger import Ledger
 from dpcausal.release import session_request
 from dpcausal.study.secure_settings import SecureSettings
+from dpcausal.utils.durable_files import sync_folder, write_through
 from dpcausal.utils.hash_chain import digest_of_text
 
 SESSIONS = "sessions"
@@ -148,22 +149,12 @@ def _write(file: Path, text: str) -> None:
     where it was on disk, as far as the disk and its file system do so.
     """
     partial = file.with_suffix(".partial")
-    _write_through(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), text.encode("ascii"))
+    write_through(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), text.encode("ascii"))
     replaced = os.open(file, os.O_WRONLY) if file.exists() else None
     partial.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+    sync_folder(file.parent)
     if replaced is not None:
-        _write_through(replaced, bytes(os.fstat(replaced).st_size))
-
-
-def _write_through(descriptor: int, content: bytes) -> None:
-    """Write to an open file, wait until it is on disk, and close it."""
-    with os.fdopen(descriptor, "wb") as output:
-        output.write(content)
-        output.flush()
-        os.fsync(output.fileno())
+        write_through(replaced, bytes(os.fstat(replaced).st_size))
 
 
 def _before_restore() -> SessionError:

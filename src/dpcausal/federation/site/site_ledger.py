@@ -7,6 +7,7 @@ from dpcausal.errors import LedgerError
 from dpcausal.federation.site.policy import Policy, address_in
 from dpcausal.federation.site.stores import ResponseStore
 from dpcausal.ledger import Ledger
+from dpcausal.utils.durable_files import replace_file
 
 MESSAGES = "messages"
 """The folder of a site's responses, with their receipts."""
@@ -52,7 +53,7 @@ def mark_restored(folder: Path, ledger: Ledger) -> None:
 
     Nobody at the site can tell what was answered after the backup was taken. A person has to state it.
     """
-    (folder / _RESTORED).write_text(json.dumps({"after": ledger.entries()[-1].number}), encoding="ascii")
+    replace_file(folder / _RESTORED, json.dumps({"after": ledger.entries()[-1].number}))
 
 
 def _check_restored(folder: Path, ledger: Ledger) -> None:

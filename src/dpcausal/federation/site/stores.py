@@ -4,11 +4,11 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 
 from dpcausal.errors import StudyError
 from dpcausal.release import Receipt, receipts_in
+from dpcausal.utils.durable_files import create_file
 from dpcausal.utils.hash_chain import digest_of_text
 
 _MOST = 1_000
@@ -119,11 +119,5 @@ class ResponseStore:
 def _write_once(folder: Path, name: str, text: str) -> None:
     """Write a new file, completely or not at all. An existing file stays as it is."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(dir=folder, prefix=".")
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
     with contextlib.suppress(FileExistsError):
-        os.link(partial, folder / name)
-    Path(partial).unlink()
+        create_file(folder / name, text)

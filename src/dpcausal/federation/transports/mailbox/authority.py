@@ -6,7 +6,6 @@ any action at the sites.
 
 import hashlib
 import ipaddress
-import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dpcausal.errors import TransportError, redact_errors
+from dpcausal.utils.durable_files import create_file
 
 AUTHORITY = "authority.pem"
 SERVER = "server.pem"
@@ -136,8 +136,7 @@ def _name_of(host: str) -> x509.GeneralName:
 
 def _write_key(file: Path, key: EllipticCurvePrivateKey) -> None:
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
-        output.write(text)
+    create_file(file, text.decode())
 
 
 def _no_authority(folder: Path) -> TransportError:

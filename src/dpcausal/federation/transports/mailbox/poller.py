@@ -6,9 +6,7 @@ growing and random intervals.
 
 import contextlib
 import json
-import os
 import secrets
-import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from dpcausal.federation.transports.mailbox.authority import AUTHORITY
 from dpcausal.federation.transports.mailbox.calls import CallFailedError
 from dpcausal.federation.transports.mailbox.client import Client, join
 from dpcausal.federation.transports.mailbox.invitations import Invitation
+from dpcausal.utils.durable_files import replace_file
 
 EVERY = 30.0
 """Seconds between two polls."""
@@ -65,15 +64,7 @@ class Outbox:
     def store(self, place: int, message: str) -> None:
         """Store a message, durably."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=self._folder, prefix=".")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"place": place, "text": message}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(partial).replace(self._file(place))
-        folder = os.open(self._folder, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        replace_file(self._file(place), json.dumps({"place": place, "text": message}))
 
     def messages(self) -> Iterator[tuple[int, str]]:
         """Yield each message with its place, in the order of places."""

@@ -1,7 +1,6 @@
 """The mailbox as a transport of a coordinator, and the coordinator's own calls: invite, admit and revoke sites."""
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from dpcausal.federation.transports.mailbox.calls import CallFailedError
 from dpcausal.federation.transports.mailbox.client import Client
 from dpcausal.federation.transports.mailbox.invitations import Invitation
 from dpcausal.federation.transports.mailbox.settings import Mailbox
+from dpcausal.utils.durable_files import replace_file
 from dpcausal.utils.hash_chain import digest_of_text
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
@@ -113,10 +113,7 @@ def invite(client: Client, folder: Path, site: str, authority: str, seconds: int
     }
     client.call("POST", "/invitations", announced)
     folder.mkdir(mode=0o700, exist_ok=True)
-    file = folder / f"{site}.json"
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
-        json.dump(asdict(invitation), output)
+    replace_file(folder / f"{site}.json", json.dumps(asdict(invitation)))
     return invitation
 
 
