@@ -25,12 +25,15 @@ CURVE = dpc.RLearner(covariates=["x"], basis=dpc.Polynomial(["x"]), propensity=0
 STUDY = dpc.Study(name="a", question="b?", schema=SCHEMA, estimator=dpc.DifferenceInMeans(), epsilon=1.0).to_toml()
 
 
+NAMES = [*(kind.__name__ for kind in average.ESTIMATORS.values()), *conditional.__all__]
+
+
 def made(name: str) -> Any:
     kind = {**vars(average), **vars(conditional)}[name]
     return kind.__new__(kind)
 
 
-@pytest.mark.parametrize("name", [*average.__all__, *conditional.__all__])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("word", ["fit", "predict", "conf_int", "summary"])
 def test_estimators_hint_at_estimate_when_called_otherwise(name: str, word: str) -> None:
     estimator = made(name)
@@ -68,7 +71,7 @@ def test_results_are_copied_as_before() -> None:
         assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301
 
 
-@pytest.mark.parametrize("name", [*average.__all__, *conditional.__all__])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("given", [(), (1.0,), (1.0, 1e-6)])
 def test_an_epsilon_that_is_left_out_or_without_its_name_is_asked_for(name: str, given: tuple[float, ...]) -> None:
     with pytest.raises(GuaranteeError, match=r"epsilon=1\.0"):

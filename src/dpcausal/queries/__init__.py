@@ -70,52 +70,10 @@ from dpcausal.schema.columns import Indicator, declared_dict
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import Treatment
 
-QUERIES: dict[str, type[Query]] = {
-    query.name: query
-    for query in (
-        ArmTotals,
-        ArmMoments,
-        ReceivedMoments,
-        ChangeMoments,
-        CutoffMoments,
-        CellMoments,
-        ArmRegressionMoments,
-        MetricMoments,
-        LookMoments,
-        StratumContrasts,
-        StratumMatches,
-        OutputPerturbedLogistic,
-        ObjectivePerturbedLogistic,
-        CovariateMoments,
-        WeightedArms,
-        RegressionMoments,
-        InstrumentMoments,
-        AugmentedScores,
-        MatchedContrast,
-        NoisyMatchedContrast,
-        OutcomesBelow,
-        OutcomeCounts,
-        ArmOutcomeCounts,
-        EventCounts,
-        WeightedCounts,
-        SubgroupMoments,
-        ClusterMoments,
-        EffectMoments,
-        EffectWeights,
-        BlockEffects,
-        InfluenceEffects,
-        StratumCounts,
-        ScoreCounts,
-        CovariateSums,
-        WeightedCovariates,
-        CovariateCounts,
-        MissingOutcomes,
-        CovariateTotals,
-        VaryingEffectMoments,
-        CustomSums,
-    )
-}
-"""Every query there is, by name. What else must be known of each is derived from it."""
+_QUERIES: list[type[Query]] = [kind for kind in vars().values() if isinstance(kind, type) and "name" in vars(kind)]
+
+QUERIES = {kind.name: kind for kind in _QUERIES}
+"""Every query there is, by name: each that is imported above. What else must be known of it is derived from it."""
 
 
 def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | None) -> dict[str, Any]:

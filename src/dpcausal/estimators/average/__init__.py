@@ -4,25 +4,25 @@ import re
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dpcausal.estimators.average.arm_contrasts import ArmContrasts
-from dpcausal.estimators.average.block_average import BlockAverage
-from dpcausal.estimators.average.cluster_trial import ClusterTrial
-from dpcausal.estimators.average.complier_effect import ComplierEffect
-from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
-from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
-from dpcausal.estimators.average.doubly_robust import DoublyRobust
-from dpcausal.estimators.average.exact_matching import ExactMatching
-from dpcausal.estimators.average.factorial_effects import FactorialEffects
-from dpcausal.estimators.average.formula_estimator import FormulaEstimator
-from dpcausal.estimators.average.inverse_weighting import InverseWeighting
-from dpcausal.estimators.average.propensity_matching import PropensityMatching
-from dpcausal.estimators.average.quantile_effects import QuantileEffects
-from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
-from dpcausal.estimators.average.regression_discontinuity import RegressionDiscontinuity
-from dpcausal.estimators.average.scheduled_difference import ScheduledDifference
-from dpcausal.estimators.average.stratification import Stratification
-from dpcausal.estimators.average.survival import Survival
-from dpcausal.estimators.average.winsorised import Winsorised
+from dpcausal.estimators.average.arm_contrasts import ArmContrasts as ArmContrasts
+from dpcausal.estimators.average.block_average import BlockAverage as BlockAverage
+from dpcausal.estimators.average.cluster_trial import ClusterTrial as ClusterTrial
+from dpcausal.estimators.average.complier_effect import ComplierEffect as ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences as DifferenceInDifferences
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans as DifferenceInMeans
+from dpcausal.estimators.average.doubly_robust import DoublyRobust as DoublyRobust
+from dpcausal.estimators.average.exact_matching import ExactMatching as ExactMatching
+from dpcausal.estimators.average.factorial_effects import FactorialEffects as FactorialEffects
+from dpcausal.estimators.average.formula_estimator import FormulaEstimator as FormulaEstimator
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting as InverseWeighting
+from dpcausal.estimators.average.propensity_matching import PropensityMatching as PropensityMatching
+from dpcausal.estimators.average.quantile_effects import QuantileEffects as QuantileEffects
+from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment as RegressionAdjustment
+from dpcausal.estimators.average.regression_discontinuity import RegressionDiscontinuity as RegressionDiscontinuity
+from dpcausal.estimators.average.scheduled_difference import ScheduledDifference as ScheduledDifference
+from dpcausal.estimators.average.stratification import Stratification as Stratification
+from dpcausal.estimators.average.survival import Survival as Survival
+from dpcausal.estimators.average.winsorised import Winsorised as Winsorised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries.custom_sums import label_of, quoted
 from dpcausal.results.effect import Estimator
@@ -31,27 +31,12 @@ from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.validation import did_you_mean
 
-_SHIPPED = (
-    DifferenceInMeans,
-    ArmContrasts,
-    FactorialEffects,
-    Stratification,
-    ExactMatching,
-    PropensityMatching,
-    InverseWeighting,
-    RegressionAdjustment,
-    DoublyRobust,
-    BlockAverage,
-    ComplierEffect,
-    DifferenceInDifferences,
-    RegressionDiscontinuity,
-    Winsorised,
-    QuantileEffects,
-    ClusterTrial,
-    Survival,
-    ScheduledDifference,
-    FormulaEstimator,
-)
+_SHIPPED: list[Any] = [
+    kind
+    for kind in vars().values()
+    if isinstance(kind, type) and issubclass(kind, BaseEstimator) and kind is not BaseEstimator
+]
+"""Every estimator that is imported above."""
 
 
 def _name(kind: type[BaseEstimator]) -> str:
@@ -139,26 +124,3 @@ def _difference_as_formula(schema: Schema) -> dict[str, object]:
 def _first(schema: Schema, kind: Any) -> str:  # noqa: ANN401 (a class, or several)
     """Return the name of the first covariate of a kind; empty where there is none."""
     return next((column.name for column in schema.covariates if isinstance(column, kind)), "")
-
-
-__all__ = [
-    "ArmContrasts",
-    "BlockAverage",
-    "ClusterTrial",
-    "ComplierEffect",
-    "DifferenceInDifferences",
-    "DifferenceInMeans",
-    "DoublyRobust",
-    "ExactMatching",
-    "FactorialEffects",
-    "FormulaEstimator",
-    "InverseWeighting",
-    "PropensityMatching",
-    "QuantileEffects",
-    "RegressionAdjustment",
-    "RegressionDiscontinuity",
-    "ScheduledDifference",
-    "Stratification",
-    "Survival",
-    "Winsorised",
-]
