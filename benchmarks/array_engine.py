@@ -15,8 +15,8 @@ import dpcausal as dpc
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.schema.columns import Indicator
-from dpcausal.testing.expressions import evaluator
 from dpcausal.vault.engines import Batch, ExactInts, exact_ints
+from tests.support.conformance.expressions import evaluator
 
 
 def ticks(values: NDArray[np.float64], column: dpc.Real) -> NDArray[np.int64]:

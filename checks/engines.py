@@ -16,9 +16,9 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from dpcausal.schema.schema import Schema
-from dpcausal.testing.schemas import random_case
-from dpcausal.testing.sums import OpenEngine, compare
 from dpcausal.vault.engines import Engine
+from tests.support.conformance.schemas import random_case
+from tests.support.conformance.sums import OpenEngine, compare
 from tests.support.open_engines import OPENED, Counting, NotHereError
 
 COLUMNS = {

@@ -1,6 +1,6 @@
 """Reports and scorecards in a real browser: `python -m checks.report_pages AXE OUT`.
 
-Every example of tests/report/examples.py is shown in each language at two widths in two colour schemes, judged by
+Every example of tests/report/examples.py is shown at two widths in two colour schemes, judged by
 axe-core, photographed, and printed as a PDF. Last, a page with known faults must be judged faulty.
 
 AXE is the file axe.min.js of the npm package axe-core, OUT a folder for pages, photographs, PDFs and results. Needs
@@ -16,7 +16,6 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from checks.browser import launch, photograph
-from dpcausal.page.language import LANGUAGES
 from dpcausal.page.theme import Theme
 from tests.report.examples import EXAMPLES, LOGO, scorecard
 
@@ -30,8 +29,8 @@ MUST_FIND = ("image-alt", "color-contrast", "html-has-lang", "hidden until scrol
 
 def pages() -> dict[str, str]:
     """Return every page, by its name."""
-    made = {f"{name}-{code}": make(language=code).to_html() for name, make in EXAMPLES.items() for code in LANGUAGES}
-    made |= {f"scorecard-{code}": scorecard().to_html(language=code) for code in LANGUAGES}
+    made = {name: make().to_html() for name, make in EXAMPLES.items()}
+    made["scorecard"] = scorecard().to_html()
     return made | {"house": EXAMPLES["trial"]().to_html(HOUSE)}
 
 

@@ -88,12 +88,12 @@ def words(html: str, width: int, folder: Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_scorecard_shows_all_columns_without_scrolling(width: int, tmp_path: Path) -> None:
-    client, scroll = wide_parts(scorecard().to_html(language="de"), width, tmp_path)
+    client, scroll = wide_parts(scorecard().to_html(), width, tmp_path)
     assert 0 < scroll <= client
 
 
 def test_column_that_is_cut_off_is_caught(tmp_path: Path) -> None:
-    html = scorecard().to_html(language="de").replace("</style>", "td { min-width: 20rem; }</style>")
+    html = scorecard().to_html().replace("</style>", "td { min-width: 20rem; }</style>")
     client, scroll = wide_parts(html, 1280, tmp_path)
     assert scroll > client
 

@@ -5,7 +5,6 @@ import pytest
 import dpcausal as dpc
 from dpcausal.page.axis import Axis
 from dpcausal.page.interval_figure import PARTS, IntervalFigure, named_widths, notebook_figure
-from dpcausal.page.language import ENGLISH
 from dpcausal.planning.plan import plan
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made
@@ -21,7 +20,7 @@ def spans(svg: str) -> list[tuple[float, float, str]]:
 def test_bars_share_the_interval_from_the_middle_outwards() -> None:
     widths = dict(zip(PARTS, (1.0, 1.5, 2.0), strict=True))
     figure = IntervalFigure(interval=(1.0, 5.0), half_widths=widths, label="", alt="", estimate=3.0, smallest=0.5)
-    axis = Axis.around([1.0, 5.0, 0.0, 0.5, -0.5], ENGLISH)
+    axis = Axis.around([1.0, 5.0, 0.0, 0.5, -0.5])
     bars = spans(figure.svg())
     edges = [float(axis.at(value)[:-1]) for value in (1.0, 1.5, 2.0, 4.0, 4.5, 5.0)]
     assert [start for start, _, _ in bars] == pytest.approx(edges[:-1], abs=0.02)

@@ -12,9 +12,9 @@ import pytest
 import dpcausal as dpc
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.page import html_page
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
+from dpcausal.results.effect import SAMPLING_BELOW_NOISE
 from dpcausal.results.site_share import SiteShare
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made, part

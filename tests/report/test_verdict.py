@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.page.language import ENGLISH
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.report.remedies import interval_remedies, least_sampling_sd, planned_precision
 from dpcausal.report.scale import OutcomeScale
 from dpcausal.report.verdict import Verdict, verdict_on
-from dpcausal.results.effect import Estimator
+from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Estimator
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made, interval_of
 
@@ -218,12 +216,12 @@ def test_rehearsed_remedies_give_an_interval(made: Made, schema: dpc.Schema) -> 
     )
     n = 250
     assert study.rehearsed(n).no_interval
-    epsilon, units = interval_remedies(made(n=n), study, ENGLISH)
+    epsilon, units = interval_remedies(made(n=n), study)
     (more,) = re.findall(r"More epsilon: ([\d.]+) instead of 0.5, by rehearsal", epsilon)
     assert not dataclasses.replace(study, epsilon=float(more)).rehearsed(n).no_interval
     (many,) = re.findall(r"More units: ([\d,]+) instead of 250, by rehearsal", units)
     assert not study.rehearsed(int(many.replace(",", ""))).no_interval
-    (checked,) = interval_remedies(made(n=20_000), study, ENGLISH)
+    (checked,) = interval_remedies(made(n=20_000), study)
     assert "check that the values in the table" in checked
 
 
@@ -235,7 +233,7 @@ def test_conclusive_verdict_has_no_reason(made: Made) -> None:
 def test_advice_reaches_the_planned_precision_and_little_more(made: Made, what: str) -> None:
     effect = made(noise=(NoiseTerm("laplace", 0.5),), sampling_sd=0.1)
     planned = 0.8
-    scale = OutcomeScale.of(effect, effect.interval(), None, ENGLISH)
+    scale = OutcomeScale.of(effect, effect.interval(), None)
     text = planned_precision(effect, effect.interval(), planned, scale)
     units, epsilon = re.findall(r"about ([\d,]+) units at this epsilon, or epsilon ([\d.]+) with", text)[0]
 
@@ -253,7 +251,7 @@ def test_advice_reaches_the_planned_precision_and_little_more(made: Made, what: 
 
 def test_precision_as_planned_needs_no_advice(made: Made) -> None:
     effect = made()
-    assert planned_precision(effect, effect.interval(), 2.0, OutcomeScale.of(effect, None, None, ENGLISH)) == ""
+    assert planned_precision(effect, effect.interval(), 2.0, OutcomeScale.of(effect, None, None)) == ""
 
 
 def test_risks_are_percentages_with_the_same_decimals(made: Made, schema: dpc.Schema) -> None:

@@ -20,9 +20,9 @@ from dpcausal.rehearsal.rehearsal import Rehearsal
 from dpcausal.schema.data_handling import covariate_handling
 from dpcausal.schema.scale import LEAST_GAP, MOST_KNOTS, Scale
 from dpcausal.source import RecordingSource, scaled
-from dpcausal.testing.coercion import coerced_units
 from dpcausal.vault import ticks
 from dpcausal.vault.table import open_table
+from tests.support.conformance.coercion import coerced_units
 
 CREATININE = dpc.Real("creatinine", 0, 15)
 SKEWED = Scale([(0.2, -1), (1, 0), (4, 0.75)])

@@ -18,11 +18,11 @@ from dpcausal.sums.adding import addends
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.printing import is_printable, sql
 from dpcausal.sums.serialization import digest, from_json, to_json
-from dpcausal.testing.schemas import random_case
-from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
 from tests.sums.agreement import NORMS, described, disagreements, uneven
+from tests.support.conformance.schemas import random_case
+from tests.support.conformance.sums import OpenEngine
 from tests.support.open_engines import OPENED, NotHereError
 from tests.support.slow import marked, sampled
 from tests.vault.sql_texts import THREE_ARMS as SCHEMA

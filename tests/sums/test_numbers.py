@@ -33,10 +33,10 @@ from dpcausal.sums.numbers import (
 )
 from dpcausal.sums.printing import floating_sql, is_printable, sql
 from dpcausal.sums.serialization import number_from_json, number_to_json
-from dpcausal.testing.expressions import evaluator
 from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.engines.ranges import Rules, ValueRange, query_ranges
 from tests.sums.trees import numbers
+from tests.support.conformance.expressions import evaluator
 
 CELLS: dict[str, list[int]] = {
     "outcome": [-GRID, -GRID + 1, -513, 0, 1, GRID],

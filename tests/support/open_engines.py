@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcausal.schema.schema import Schema
-from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.coercion import SOURCE
 from dpcausal.vault.engines import Engine, ExactInts, with_schema
 from dpcausal.vault.table import open_table
 from tests.support.clickhouse import clickhouse
+from tests.support.conformance.sums import OpenEngine
 from tests.support.postgres import VARIABLE, fresh_database
 
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}

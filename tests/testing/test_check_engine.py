@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.testing import check_engine
 from dpcausal.vault.engines import Batch, Engine, ExactInts, exact_ints
 from dpcausal.vault.engines.progress import ProgressEngine
 from dpcausal.vault.table import open_table
+from tests.support.conformance import check_engine
 
 Kernel = Callable[[Batch], NDArray[Any]]
 

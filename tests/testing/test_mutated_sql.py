@@ -10,10 +10,10 @@ import pytest
 
 import dpcausal.vault.table
 from dpcausal.errors import EngineError
-from dpcausal.testing import check_engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.readers.postgres import PostgresTable
 from dpcausal.vault.table import open_table
+from tests.support.conformance import check_engine
 from tests.support.open_engines import OPENED, NotHereError
 from tests.support.slow import sampled
 

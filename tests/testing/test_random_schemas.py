@@ -18,11 +18,11 @@ from dpcausal.schema.columns import Binary
 from dpcausal.schema.real import Real
 from dpcausal.schema.scale import Scale
 from dpcausal.schema.treatment import table_column
-from dpcausal.testing.coercion import coerced_units
-from dpcausal.testing.expressions import evaluator
-from dpcausal.testing.schemas import STANDARD, random_case
-from dpcausal.testing.sums import OpenEngine, asked_by_answers, compare
 from dpcausal.vault.coercion import column_names
+from tests.support.conformance.coercion import coerced_units
+from tests.support.conformance.expressions import evaluator
+from tests.support.conformance.schemas import STANDARD, random_case
+from tests.support.conformance.sums import OpenEngine, asked_by_answers, compare
 from tests.support.open_engines import OPENED, Counting, NotHereError
 from tests.support.slow import marked
 

@@ -15,11 +15,11 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import CustomSums, Cut
 from dpcausal.schema.schema import Schema
-from dpcausal.testing.sums import OpenEngine
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table
 from tests.estimators.test_formula_estimator import SCHEMA, SLOPE
 from tests.sums.agreement import disagreements
+from tests.support.conformance.sums import OpenEngine
 from tests.support.open_engines import OPENED, Counting, NotHereError, signed_integers
 from tests.vault.on_spark import MARKS, frame_of
 

@@ -25,10 +25,10 @@ from dpcausal.queries import (
     Query,
     RegressionMoments,
 )
-from dpcausal.testing import check_engine
 from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.table import open_table
+from tests.support.conformance import check_engine
 from tests.support.open_engines import signed_integers
 from tests.vault.on_spark import (
     MARKS,

@@ -20,7 +20,7 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import EngineError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES, ArmMoments, BlockEffects, InfluenceEffects, Query, RegressionMoments
-from dpcausal.testing import check_engine, standard_schema
+from dpcausal.testing import standard_schema
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import runs_kernel
 from dpcausal.vault.engines import Engine
@@ -29,6 +29,7 @@ from dpcausal.vault.engines.warehouse import Warehouse, WarehouseEngine
 from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
 from tests.support.clickhouse import clickhouse
+from tests.support.conformance import check_engine
 from tests.support.engines import InOrder, without_draws
 from tests.support.hostile import hostile
 from tests.support.postgres import VARIABLE, fresh_database

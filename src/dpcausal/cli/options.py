@@ -23,7 +23,6 @@ ThemeFile = Annotated[
     Path | None,
     typer.Option("--theme", exists=True, dir_okay=False, help="House colours and logo: a TOML file."),
 ]
-PageLanguage = Annotated[str, typer.Option("--language", help="The language of the page: en or de.")]
 
 _FILE = "sqlite:///"
 

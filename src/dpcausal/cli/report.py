@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcausal.cli.options import AsJson, PageLanguage, ThemeFile, WitnessAddress, open_ledger, read_study
+from dpcausal.cli.options import AsJson, ThemeFile, WitnessAddress, open_ledger, read_study
 from dpcausal.errors import StudyError
 
 
@@ -32,7 +32,6 @@ def report(  # noqa: PLR0913, PLR0917
         float, typer.Option(min=0, help="The minimal important difference, fixed in advance.")
     ] = 0.0,
     theme: ThemeFile = None,
-    language: PageLanguage = "en",
     as_json: AsJson = False,
 ) -> None:
     """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
@@ -48,7 +47,6 @@ def report(  # noqa: PLR0913, PLR0917
         date=date.today(),  # noqa: DTZ011 (the local date)
         diagnoses=[_read(file, kind) for file, kind in ((overlap, OverlapTable), (balance, BalanceTable)) if file],
         smallest_worthwhile_effect=smallest_worthwhile_effect,
-        language=language,
     )
     out.write_text(page.to_html(Theme.from_toml(theme) if theme else None), encoding="utf-8")
     if registry:

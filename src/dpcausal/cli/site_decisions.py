@@ -72,7 +72,7 @@ def person_key(
 
 def export(
     folder: Folder,
-    form: Annotated[str, typer.Option("--format", help="jsonl, csv or ro-crate (a zip file).")],
+    form: Annotated[str, typer.Option("--format", help="jsonl or csv.")],
     out: Annotated[Path, typer.Option(help="The file to write, outside the site's folder.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.experiment.metric import MetricKind
-from dpcausal.utils.text import message
 
 Verdict = Literal["better", "worse", "no clear difference", "no interval"]
 
-NONE = message("none")
+NONE = "none"
 """What is written where there is no number."""
 
 

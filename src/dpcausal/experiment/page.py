@@ -11,12 +11,11 @@ from dpcausal.experiment.line import NONE, ScorecardLine
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
-from dpcausal.page.language import Language
+from dpcausal.page.numbers import number, percent, short
 from dpcausal.page.style import page_header, page_style
 from dpcausal.page.theme import Theme
 from dpcausal.release import Receipt
 from dpcausal.results.effect import Effect
-from dpcausal.utils.text import message
 
 _STYLE = """
 :root { --none: var(--quiet); }
@@ -91,10 +90,10 @@ _DIGEST = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
 _ALLOWED = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{_DIGEST}'"
 
 _MARKS = {
-    "better": message("✓ better"),
-    "worse": message("✕ worse"),
-    "no clear difference": message("no clear difference"),
-    "no interval": message("no interval"),
+    "better": "✓ better",
+    "worse": "✕ worse",
+    "no clear difference": "no clear difference",
+    "no interval": "no interval",
 }
 """Colours have words and signs beside them."""
 
@@ -129,7 +128,7 @@ class _Shown(Protocol):
     def rehearsed(self) -> bool: ...
 
 
-def scorecard_page(scorecard: _Shown, theme: Theme, say: Language) -> str:
+def scorecard_page(scorecard: _Shown, theme: Theme) -> str:
     """Return a scorecard as an HTML page, in the design of the reports."""
     first, ratio = scorecard.effects[0], scorecard.sample_ratio
     counts = {
@@ -137,28 +136,23 @@ def scorecard_page(scorecard: _Shown, theme: Theme, say: Language) -> str:
         for each in ("better", "worse", "no clear difference")
     }
     counted = "".join(
-        f'<li class="{verdict.replace(" ", "-")}"><b>{count}</b>{html_text(say(_MARKS[verdict]))}</li>'
+        f'<li class="{verdict.replace(" ", "-")}"><b>{count}</b>{html_text(_MARKS[verdict])}</li>'
         for verdict, count in counts.items()
     )
-    ratio_words = _ratio_words(ratio, say)
+    ratio_words = _ratio_words(ratio)
     alarm = f'<p class="alarm">{html_text(ratio_words)}</p>' if ratio.mismatch else ""
     checks = [
         ratio_words,
-        _interval_words(scorecard, say),
-        _guarantee_words(first.guarantee, say),
+        _interval_words(scorecard),
+        _guarantee_words(first.guarantee),
         *first.guarantee.warnings,
-        _receipt_words(first.receipts[0], say),
+        _receipt_words(first.receipts[0]),
     ]
-    status = say("Rehearsal: no data was read. Only the errors and what can be detected mean anything.")
+    status = "Rehearsal: no data was read. Only the errors and what can be detected mean anything."
     status = f'<p class="alarm">{html_text(status)}</p>' if scorecard.rehearsed else ""
-    size = say(
-        "{n} units, {count} comparisons with {control}.",
-        n=say.number(first.n, 0),
-        count=len(scorecard.lines),
-        control=first.arms[0],
-    )
-    size += " " + say("Data as of {date}.", date=first.as_of) if first.as_of else ""
-    note = say(
+    size = f"{number(first.n, 0)} units, {len(scorecard.lines)} comparisons with {first.arms[0]}."
+    size += " " + f"Data as of {first.as_of}." if first.as_of else ""
+    note = (
         "Detectable: the smallest true difference that is found with 80 % power. pp: percentage points. Every number "
         "contains privacy noise, and the intervals account for it."
     )
@@ -166,75 +160,69 @@ def scorecard_page(scorecard: _Shown, theme: Theme, say: Language) -> str:
     body = f"""{page_header(scorecard.name, size, theme)}
 <main>
 {status}{alarm}
-<div class="verdict"><strong>{html_text(say("Verdicts"))}</strong>{question}<ul class="counts">{counted}</ul></div>
-{_table(scorecard.lines, say)}
+<div class="verdict"><strong>Verdicts</strong>{question}<ul class="counts">{counted}</ul></div>
+{_table(scorecard.lines)}
 <p class="quiet">{html_text(note)}</p>
-<h2>{html_text(say("Checks"))}</h2>
+<h2>Checks</h2>
 {"".join(f'<p class="quiet">{html_text(each)}</p>' for each in checks)}
 </main>
 <script>{_SCRIPT}</script>"""
     style = page_style(theme, _STYLE)
-    return html_page(scorecard.name, body, style=style, allowed=_ALLOWED, language=say.code)
+    return html_page(scorecard.name, body, style=style, allowed=_ALLOWED)
 
 
-def _ratio_words(ratio: SampleRatio, say: Language) -> str:
-    sizes = ", ".join(f"{arm} {say.number(size, 0)}" for arm, size in zip(ratio.arms, ratio.sizes, strict=True))
-    words = {"p": _p_words(ratio.p_value, say), "sizes": sizes}
+def _ratio_words(ratio: SampleRatio) -> str:
+    sizes = ", ".join(f"{arm} {number(size, 0)}" for arm, size in zip(ratio.arms, ratio.sizes, strict=True))
+    words = {"p": _p_words(ratio.p_value), "sizes": sizes}
     if ratio.mismatch:
-        return say(
+        return (
             "Sample ratio MISMATCH (p {p}; {sizes}): find the cause before you read any metric, because the arms may "
-            "not be comparable.",
-            **words,
-        )
-    return say("Sample ratio as declared (p {p}; noisy sizes: {sizes}).", **words)
+            "not be comparable."
+        ).format(**words)
+    return "Sample ratio as declared (p {p}; noisy sizes: {sizes}).".format(**words)
 
 
-def _guarantee_words(guarantee: Guarantee, say: Language) -> str:
-    proved = say("proved") if guarantee.proof_status == "proved" else say("NOT PROVED")
-    return say(
-        "Privacy: epsilon {epsilon}, delta {delta} for all comparisons together ({proved}); neighbouring tables: "
-        "{neighbours}.",
-        epsilon=say.short(guarantee.epsilon),
-        delta=say.short(guarantee.delta),
-        proved=proved,
-        neighbours=say.recorded(guarantee.neighbours),
+def _guarantee_words(guarantee: Guarantee) -> str:
+    proved = "proved" if guarantee.proof_status == "proved" else "NOT PROVED"
+    return (
+        f"Privacy: epsilon {short(guarantee.epsilon)}, delta {short(guarantee.delta)} for all comparisons "
+        f"together ({proved}); neighbouring tables: {guarantee.neighbours}."
     )
 
 
-def _receipt_words(receipt: Receipt, say: Language) -> str:
+def _receipt_words(receipt: Receipt) -> str:
     if receipt.digest is None:
-        return say("Paid: nothing, this is a rehearsal.")
+        return "Paid: nothing, this is a rehearsal."
     words = {"entry": receipt.entry, "date": receipt.on or "", "digest": receipt.digest[:12]}
-    return say("Paid: ledger entry {entry} {date}, digest {digest}.", **words)
+    return "Paid: ledger entry {entry} {date}, digest {digest}.".format(**words)
 
 
-def _p_words(p_value: float, say: Language) -> str:
+def _p_words(p_value: float) -> str:
     """Return a p-value with its relation sign."""
-    return f"< {say.number(_SMALLEST_P, 3)}" if p_value < _SMALLEST_P else f"= {say.number(p_value, 3)}"
+    return f"< {number(_SMALLEST_P, 3)}" if p_value < _SMALLEST_P else f"= {number(p_value, 3)}"
 
 
-def _interval_words(scorecard: _Shown, say: Language) -> str:
-    words = {"level": say.percent(scorecard.level), "method": _METHODS[scorecard.method]}
+def _interval_words(scorecard: _Shown) -> str:
+    words = {"level": percent(scorecard.level), "method": _METHODS[scorecard.method]}
     if scorecard.simultaneous:
-        return say("{level} intervals hold for all comparisons together; p-values adjusted by {method}.", **words)
-    return say("{level} intervals hold for each comparison by itself; p-values adjusted by {method}.", **words)
+        return "{level} intervals hold for all comparisons together; p-values adjusted by {method}.".format(**words)
+    return "{level} intervals hold for each comparison by itself; p-values adjusted by {method}.".format(**words)
 
 
-def _table(lines: Sequence[ScorecardLine], say: Language) -> str:
+def _table(lines: Sequence[ScorecardLine]) -> str:
     several = len({line.treated for line in lines}) > 1
     heads = (
-        *(say("Metric"), say("Verdict"), say("Control"), say("Treated"), say("Difference"), say("Lift")),
-        *(say("Interval of the lift"), "p", say("Detectable")),
+        *("Metric", "Verdict", "Control", "Treated", "Difference", "Lift"),
+        *("Interval of the lift", "p", "Detectable"),
     )
     head = "".join(
         f'<th scope="col"{_LEFT if place == 1 else ""}><button type="button">{html_text(each)}</button></th>'
         for place, each in enumerate(heads)
     )
     widest = max((abs(_or_zero(end)) for line in lines for end in (line.lift_low, line.lift_high)), default=0.0)
-    body = "\n".join(_line(line, widest or 1.0, say, several=several) for line in lines)
-    sort = html_text(say("Sort by"))
+    body = "\n".join(_line(line, widest or 1.0, several=several) for line in lines)
     return (
-        f'<div class="wide"><table>\n<thead><tr data-label="{sort}">{head}</tr></thead>\n'
+        f'<div class="wide"><table>\n<thead><tr data-label="Sort by">{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 
@@ -246,55 +234,54 @@ class _Scale:
     Proportions are percentages, and their differences are in percentage points.
     """
 
-    say: Language
     proportion: bool
     decimals: int
 
     @classmethod
-    def of(cls, line: ScorecardLine, say: Language) -> Self:
+    def of(cls, line: ScorecardLine) -> Self:
         proportion = line.kind == "proportion"
         half = line.detectable / 2 if line.low is None or line.high is None else (line.high - line.low) / 2
         half *= 100 if proportion else 1
         places = 1 - math.floor(math.log10(half)) if 0 < half < math.inf else 2
-        return cls(say, proportion, max(places, 0))
+        return cls(proportion, max(places, 0))
 
     def number(self, value: float) -> str:
-        return self.say.number(100 * value if self.proportion else value, self.decimals)
+        return number(100 * value if self.proportion else value, self.decimals)
 
     def level(self, value: float) -> str:
-        return self.say.percent(value, self.decimals) if self.proportion else self.number(value)
+        return percent(value, self.decimals) if self.proportion else self.number(value)
 
     def size(self, value: float) -> str:
-        return self.say("{number} pp", number=self.number(value)) if self.proportion else self.number(value)
+        return f"{self.number(value)} pp" if self.proportion else self.number(value)
 
 
 def _known(number: float | None) -> bool:
     return number is not None and math.isfinite(number)
 
 
-def _line(line: ScorecardLine, widest: float, say: Language, *, several: bool) -> str:
+def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
     arm = f'<span class="arm">{html_text(line.treated)}</span>' if several else ""
     shown = line.verdict if line.verdict in ("better", "worse") else "none"
     p_value = line.adjusted_p_value
-    least = f"< {say.number(_SMALLEST_P, 3)}"
-    words = say(NONE) if p_value is None else least if p_value < _SMALLEST_P else say.number(p_value, 3)
-    scale = _Scale.of(line, say)
-    limits = say(NONE)
+    least = f"< {number(_SMALLEST_P, 3)}"
+    words = NONE if p_value is None else least if p_value < _SMALLEST_P else number(p_value, 3)
+    scale = _Scale.of(line)
+    limits = NONE
     if line.low is not None and line.high is not None:
-        limits = say("{low} to {high}", low=scale.number(line.low), high=scale.number(line.high))
+        limits = f"{scale.number(line.low)} to {scale.number(line.high)}"
     cells: list[tuple[str, str | float, str, str]] = [
         ("", f"{line.metric} {line.treated}", f"{html_text(line.metric)}{arm}", ""),
         (
             *("", _ORDER[line.verdict]),
-            *(f'<span class="{shown}">{html_text(say(_MARKS[line.verdict]))}</span>', _LEFT),
+            *(f'<span class="{shown}">{html_text(_MARKS[line.verdict])}</span>', _LEFT),
         ),
-        (say("Control"), line.control_mean, html_text(scale.level(line.control_mean)), ""),
-        (say("Treated"), line.treated_mean, html_text(scale.level(line.treated_mean)), ""),
-        (say("Difference"), line.difference, _with_limits(scale.size(line.difference), limits), ""),
-        (say("Lift"), _or_zero(line.lift), _lift(line, say), ""),
-        ("", _or_zero(line.lift), _bar(line, widest, shown, say), ' class="bar"'),
+        ("Control", line.control_mean, html_text(scale.level(line.control_mean)), ""),
+        ("Treated", line.treated_mean, html_text(scale.level(line.treated_mean)), ""),
+        ("Difference", line.difference, _with_limits(scale.size(line.difference), limits), ""),
+        ("Lift", _or_zero(line.lift), _lift(line), ""),
+        ("", _or_zero(line.lift), _bar(line, widest, shown), ' class="bar"'),
         ("p", 2.0 if p_value is None else p_value, html_text(words), ""),
-        (say("Detectable"), line.detectable, html_text(scale.size(line.detectable)), ""),
+        ("Detectable", line.detectable, html_text(scale.size(line.detectable)), ""),
     ]
     return "<tr>" + "".join(_cell(*each) for each in cells) + "</tr>"
 
@@ -312,27 +299,27 @@ def _with_limits(number: str, words: str) -> str:
     return f'{html_text(number)}<span class="arm">{html_text(words)}</span>'
 
 
-def _percent(share: float | None, say: Language) -> str:
+def _percent(share: float | None) -> str:
     """Return a lift with its sign."""
     if share is None or not math.isfinite(share):
-        return say(NONE)
-    return f"{'+' if share > 0 else ''}{say.percent(share, 1)}"
+        return NONE
+    return f"{'+' if share > 0 else ''}{percent(share, 1)}"
 
 
-def _lift(line: ScorecardLine, say: Language) -> str:
+def _lift(line: ScorecardLine) -> str:
     if not _known(line.lift):
-        return html_text(say(NONE))
-    low, high = _percent(line.lift_low, say).removesuffix(" %"), _percent(line.lift_high, say)
-    return _with_limits(_percent(line.lift, say), say("{low} to {high}", low=low, high=high))
+        return html_text(NONE)
+    low, high = _percent(line.lift_low).removesuffix(" %"), _percent(line.lift_high)
+    return _with_limits(_percent(line.lift), f"{low} to {high}")
 
 
-def _bar(line: ScorecardLine, widest: float, shown: str, say: Language) -> str:
+def _bar(line: ScorecardLine, widest: float, shown: str) -> str:
     """Return the interval of a lift as a line beside 0, on a scale that all lines share."""
     if not (_known(line.lift) and _known(line.lift_low) and _known(line.lift_high)):
         return ""
     low, middle, high = (50 + 48 * _or_zero(each) / widest for each in (line.lift_low, line.lift, line.lift_high))
-    ends = say("{low} to {high}", low=_percent(line.lift_low, say), high=_percent(line.lift_high, say))
-    label = f"{say('Lift')} {_percent(line.lift, say)}, {ends}"
+    ends = f"{_percent(line.lift_low)} to {_percent(line.lift_high)}"
+    label = f"Lift {_percent(line.lift)}, {ends}"
     return (
         f'<svg viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label="{html_text(label)}">'
         f'<line class="zero" x1="50" x2="50" y1="0" y2="12"/>'

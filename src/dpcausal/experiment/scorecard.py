@@ -14,7 +14,6 @@ from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
-from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
 from dpcausal.results.effect import Effect
@@ -209,14 +208,13 @@ class Scorecard:
         """Return the scorecard as JSON."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
-    def to_html(self, theme: Theme | None = None, language: str = "en") -> str:
+    def to_html(self, theme: Theme | None = None) -> str:
         """Return the scorecard as one self-contained HTML page.
 
         Args:
             theme: House colours and logo.
-            language: The language of the page: `en` or `de`.
         """
-        return scorecard_page(self, theme or Theme(), Language(language))
+        return scorecard_page(self, theme or Theme())
 
     def save(self, path: str | Path) -> None:
         """Write the scorecard to a file: .html for people, .json for programs."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from dpcausal.page.html_page import html_text
-from dpcausal.page.language import Language
+from dpcausal.page.numbers import number
 
 _MARGIN = 0.04
 _TICKS = 5
@@ -21,25 +21,23 @@ class Axis:
     Attributes:
         low: The value at the left edge.
         high: The value at the right edge.
-        language: The language of its numbers.
     """
 
     low: float
     high: float
-    language: Language
 
     @classmethod
-    def around(cls, values: Sequence[float], language: Language) -> Self:
+    def around(cls, values: Sequence[float]) -> Self:
         """Return an axis that shows these values, with a margin."""
         low, high = min(values), max(values)
         margin = _MARGIN * (high - low) or 1.0
-        return cls(low - margin, high + margin, language)
+        return cls(low - margin, high + margin)
 
     def at(self, value: float) -> str:
         """Return the position of a value.
 
         Example:
-            >>> Axis(-1.0, 1.0, Language()).at(0.5)
+            >>> Axis(-1.0, 1.0).at(0.5)
             '75.00%'
         """
         return f"{self._percent(value):.2f}%"
@@ -56,7 +54,7 @@ class Axis:
         """About five round numbers on the axis.
 
         Example:
-            >>> Axis(-1.2, 3.4, Language()).ticks
+            >>> Axis(-1.2, 3.4).ticks
             (-1.0, 0.0, 1.0, 2.0, 3.0)
         """
         step = self._step()
@@ -77,7 +75,7 @@ class Axis:
             percent = self._percent(tick)
             anchor = "start" if percent < _EDGE else "end" if percent > 100 - _EDGE else "middle"
             parts.append(f'<line x1="{at}" x2="{at}" y1="{y}" y2="{y + 5}" stroke="currentColor" stroke-opacity=".5"/>')
-            words = html_text(self.language.number(tick, decimals))
+            words = html_text(number(tick, decimals))
             parts.append(f'<text x="{at}" y="{y + 19}" text-anchor="{anchor}" fill="currentColor">{words}</text>')
         parts.append(
             f'<text x="50%" y="{y + 38}" text-anchor="middle" fill="currentColor">{html_text(title)}</text>'

@@ -14,7 +14,7 @@ def html_text(words: str) -> str:
     return escape(_UNBROKEN.sub("\u00a0", _UNPRINTABLE.sub("\ufffd", words)))
 
 
-def html_page(title: str, body: str, *, style: str, allowed: str, language: str = "en") -> str:
+def html_page(title: str, body: str, *, style: str, allowed: str) -> str:
     """Return a page.
 
     Args:
@@ -22,10 +22,9 @@ def html_page(title: str, body: str, *, style: str, allowed: str, language: str 
         body: The HTML of its body, in which all text is escaped already.
         style: Its style sheet.
         allowed: Its content security policy: even with an escape missing, nothing else runs or is fetched.
-        language: The code of its language.
     """
     return f"""<!DOCTYPE html>
-<html lang="{html_text(language)}">
+<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{allowed}">

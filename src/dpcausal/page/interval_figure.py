@@ -6,15 +6,14 @@ colours from the text around it, so it suits light and dark pages and notebooks.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dpcausal.page.axis import Axis
 from dpcausal.page.html_page import html_text
-from dpcausal.page.language import ENGLISH, Language
-from dpcausal.utils.text import format_number, message
+from dpcausal.utils.text import format_number
 
 ACCENT = "var(--accent,#00897b)"
-PARTS = (message("sampling error"), message("differences between sites"), message("privacy noise"))
+PARTS = ("sampling error", "differences between sites", "privacy noise")
 _FILLS = {PARTS[0]: ACCENT, PARTS[1]: "url(#dpc-dots)", PARTS[2]: "url(#dpc-stripes)"}
 _PATTERNS = (
     '<defs><pattern id="dpc-stripes" width="6" height="6" patternUnits="userSpaceOnUse" '
@@ -43,7 +42,6 @@ class IntervalFigure:
         planned_label: The text above the planned interval.
         axis_title: The text below the axis.
         alt: The alt text.
-        language: The language of the numbers.
     """
 
     interval: tuple[float, float]
@@ -55,7 +53,6 @@ class IntervalFigure:
     planned: float | None = None
     planned_label: str = ""
     axis_title: str = ""
-    language: Language = field(default=ENGLISH)
 
     def svg(self) -> str:
         """Return the figure as an inline SVG."""
@@ -63,7 +60,7 @@ class IntervalFigure:
         shown = [low, high, 0.0, self.smallest, -self.smallest]
         middle = self.estimate or 0.0
         shown += [] if self.planned is None else [middle - self.planned, middle + self.planned]
-        axis = Axis.around(shown, self.language)
+        axis = Axis.around(shown)
         bottom = 58 if self.planned is None else 106
         height = bottom + (44 if self.axis_title else 24)
         parts = [_PATTERNS, *self._threshold(axis, bottom), axis.vertical(0.0, bottom, top=_TOP)]
@@ -154,21 +151,21 @@ def notebook_figure(
     figure = IntervalFigure(
         interval=shown, half_widths=named, label=f"95 % interval: {label}", alt=alt, estimate=estimate
     )
-    keys = legend(named, "", ENGLISH).replace('class="key"', 'style="display:inline-block;margin-right:1.2em"')
+    keys = legend(named, "").replace('class="key"', 'style="display:inline-block;margin-right:1.2em"')
     keys = keys.replace("<svg ", '<svg style="display:inline-block;margin-right:.4em" ')
     return f'<div style="max-width:36em">{figure.svg()}<div style="font-size:12px">{keys}</div></div>'
 
 
-def part_name(part: str, say: Language, *, biased: bool) -> str:
+def part_name(part: str, *, biased: bool) -> str:
     """Return what a part of the interval is for; a bound on the bias is in the first of them."""
-    return say("sampling error and bias bound") if biased and part == PARTS[0] else say(part)
+    return "sampling error and bias bound" if biased and part == PARTS[0] else part
 
 
-def legend(parts: dict[str, float], smallest: str, say: Language, *, biased: bool = False) -> str:
+def legend(parts: dict[str, float], smallest: str, *, biased: bool = False) -> str:
     """Return the key to the figure: a small sample of each texture, with its name."""
-    keys = [(_swatch(_FILLS[part]), part_name(part, say, biased=biased)) for part in parts]
+    keys = [(_swatch(_FILLS[part]), part_name(part, biased=biased)) for part in parts]
     if smallest:
-        keys.append((_DASHES, say("smallest worthwhile effect, ± {size}", size=smallest)))
+        keys.append((_DASHES, f"smallest worthwhile effect, ± {smallest}"))
     return "".join(f'<span class="key">{swatch}{html_text(name)}</span>' for swatch, name in keys)
 
 

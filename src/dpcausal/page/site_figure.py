@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from dpcausal.page.axis import Axis
 from dpcausal.page.html_page import html_text
 from dpcausal.page.interval_figure import ACCENT, HALO
-from dpcausal.page.language import Language
 
 _STEP = 42
 
@@ -30,9 +29,9 @@ class SiteLine:
     weight: float | None
 
 
-def site_svg(lines: Sequence[SiteLine], *, title: str, alt: str, language: Language) -> str:
+def site_svg(lines: Sequence[SiteLine], *, title: str, alt: str) -> str:
     """Return a forest plot."""
-    axis = Axis.around([0.0, *(end for line in lines for end in (line.low, line.high))], language)
+    axis = Axis.around([0.0, *(end for line in lines for end in (line.low, line.high))])
     bottom = _STEP * len(lines) + 8
     parts = [axis.vertical(0.0, bottom)]
     for place, line in enumerate(lines):

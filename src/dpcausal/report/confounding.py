@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from dpcausal.errors import RefusedError
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import Measure
-from dpcausal.utils.text import message
 
-_RISKS = message("risk ratio of the two noisy risks, and the limit of its own interval")
-_STANDARDISED = message(
+_RISKS = "risk ratio of the two noisy risks, and the limit of its own interval"
+_STANDARDISED = (
     "an approximation: standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation "
     "follows from the sampling error, for two arms of equal size"
 )
-_WITHOUT_RISKS = message(
+_WITHOUT_RISKS = (
     "no E-value: it needs a risk ratio, and this effect does not have both risks between 0 and 1; use an estimator "
     "that gives the risks, such as DoublyRobust"
 )

@@ -82,26 +82,25 @@ def render_page(
         theme: House colours and logo.
         missing: Whether figures are missing because matplotlib is not installed; the page says what to install.
     """
-    say = report.say
     subtitle = f"{report.study.name}. {report.date.isoformat()}" if report.study else report.date.isoformat()
     first_page = [section for section in sections if not section.number]
     appendix = [section for section in sections if section.number]
     links = "".join(
         f'<li><a href="#{section.key}">A{section.number}. {html_text(section.title)}</a></li>' for section in appendix
     )
-    install = say("Figures are missing: they need matplotlib. Install it with pip install 'dpcausal[plots]'.")
+    install = "Figures are missing: they need matplotlib. Install it with pip install 'dpcausal[plots]'."
     page = f"""{page_header(report.title, subtitle, theme)}
 <main>
 <div class="verdict"><strong>{html_text(report.verdict.heading)}</strong><p>{html_text(report.verdict.text)}</p></div>
 {"".join(_first_page(section, figures) for section in first_page)}
 <div id="appendix">
-<h2>{html_text(say("Appendix"))}</h2>
-<nav aria-label="{html_text(say("Appendix"))}"><ol>{links}</ol></nav>
+<h2>Appendix</h2>
+<nav aria-label="Appendix"><ol>{links}</ol></nav>
 {f'<p class="quiet">{html_text(install)}</p>' if missing else ""}
 {"".join(_section(section, figures) for section in appendix)}
 </div>
 </main>"""
-    return html_page(report.title, page, style=page_style(theme, _STYLE), allowed=_ALLOWED, language=say.code)
+    return html_page(report.title, page, style=page_style(theme, _STYLE), allowed=_ALLOWED)
 
 
 def _first_page(section: Section, figures: Figures) -> str:

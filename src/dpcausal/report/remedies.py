@@ -7,10 +7,9 @@ with the number of units, the variance of the noise with its square and with the
 import math
 from dataclasses import replace
 
-from dpcausal.page.language import Language
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
+from dpcausal.page.numbers import number, short
 from dpcausal.report.scale import OutcomeScale
-from dpcausal.results.effect import Effect
+from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.study.study import Study
@@ -49,42 +48,31 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
         remaining: The remaining epsilon of the budget, if known.
         least_sampling: As `least_sampling_sd` gives it; 0 where that is not known.
     """
-    say = scale.say
     if not effect.sampling_sd and effect.privacy_sd:
-        return (
-            say("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown."),
-        )
+        return ("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown.",)
     variance = _allowed(effect, interval, abs(abs(effect.estimate) - smallest))
     units = _units(effect, variance)
     if units is None:
         return (_beyond_reach(effect, smallest, scale),)
-    more_units = say(
-        "More units: about {units} instead of {n}, at the same epsilon.",
-        units=say.number(units, 0),
-        n=say.number(effect.n, 0),
-    )
+    more_units = f"More units: about {number(units, 0)} instead of {number(effect.n, 0)}, at the same epsilon."
     times = _times_epsilon(effect, variance)
     if times is None and least_sampling**2 >= variance:
-        return (say("{units} The sampling error alone is too large, so no epsilon would be enough.", units=more_units),)
+        return (f"{more_units} The sampling error alone is too large, so no epsilon would be enough.",)
     if times is None:
         return (
-            say(
-                "{units} Whether more epsilon would be enough is not known: the sampling error was estimated at this "
-                "epsilon, and may be smaller at a larger one.",
-                units=more_units,
+            (
+                f"{more_units} Whether more epsilon would be enough is not known: the sampling error was "
+                "estimated at this epsilon, and may be smaller at a larger one."
             ),
         )
     epsilon = _round_up(effect.guarantee.epsilon * times)
-    budget = "" if remaining is None else say(" ({epsilon} of the budget remains)", epsilon=say.short(remaining))
-    more_epsilon = say(
-        "More epsilon: about {epsilon} instead of {now}, as a new purchase{budget}.",
-        epsilon=say.short(epsilon),
-        now=say.short(effect.guarantee.epsilon),
-        budget=budget,
+    budget = "" if remaining is None else f" ({short(remaining)} of the budget remains)"
+    more_epsilon = (
+        f"More epsilon: about {short(epsilon)} instead of {short(effect.guarantee.epsilon)}, as a new purchase{budget}."
     )
     affordable = epsilon <= min(_WEAK, math.inf if remaining is None else remaining)
     ordered = [more_epsilon, more_units] if affordable else [more_units, more_epsilon]
-    return (*_tighter_bounds(schema, times, scale), *ordered)
+    return (*_tighter_bounds(schema, times), *ordered)
 
 
 def left_in_decides(effect: Effect, smallest: float) -> bool:
@@ -94,16 +82,15 @@ def left_in_decides(effect: Effect, smallest: float) -> bool:
 
 def _beyond_reach(effect: Effect, smallest: float, scale: OutcomeScale) -> str:
     """Return why no number of units settles it."""
-    say = scale.say
     if left_in_decides(effect, smallest):
-        return say(
-            "Confounding of up to {size} may be left in, which neither more units nor more epsilon reduces: adjust for "
-            "every declared confounder, or in finer strata, as a new purchase.",
-            size=scale.size(effect.left_in),
+        return (
+            f"Confounding of up to {scale.size(effect.left_in)} may be left in, which neither more units nor "
+            "more epsilon reduces: adjust for every declared confounder, or in finer strata, as a new "
+            "purchase."
         )
     if effect.between_sd:
-        return say("The differences between sites alone are too large for a conclusion: add sites.")
-    return say("The estimate is too close to the threshold: no realistic budget or number of units would settle it.")
+        return "The differences between sites alone are too large for a conclusion: add sites."
+    return "The estimate is too close to the threshold: no realistic budget or number of units would settle it."
 
 
 def sampling_is_a_bound(effect: Effect) -> bool:
@@ -128,13 +115,13 @@ def least_sampling_sd(effect: Effect, study: Study | None) -> float:
     return _AS_ESTIMATED * sampling * min(later / now, 1.0) if now and later else 0.0
 
 
-def interval_remedies(effect: Effect, study: Study, say: Language) -> tuple[str, ...]:
+def interval_remedies(effect: Effect, study: Study) -> tuple[str, ...]:
     """Return the epsilon and the number of units from which on a rehearsal of the study yields an interval."""
     if not study.rehearsed(effect.n).no_interval:
         return (
-            say(
-                "A rehearsal with {n} units has an interval: check that the values in the table are those declared.",
-                n=say.number(effect.n, 0),
+            (
+                f"A rehearsal with {number(effect.n, 0)} units has an interval: check that the values in the "
+                "table are those declared."
             ),
         )
     found = []
@@ -142,13 +129,13 @@ def interval_remedies(effect: Effect, study: Study, say: Language) -> tuple[str,
         if times * study.epsilon > _WEAK:
             break
         if not replace(study, epsilon=times * study.epsilon).rehearsed(effect.n).no_interval:
-            words = {"epsilon": say.short(times * study.epsilon), "now": say.short(study.epsilon)}
-            found.append(say("More epsilon: {epsilon} instead of {now}, by rehearsal, as a new purchase.", **words))
+            words = {"epsilon": short(times * study.epsilon), "now": short(study.epsilon)}
+            found.append("More epsilon: {epsilon} instead of {now}, by rehearsal, as a new purchase.".format(**words))
             break
     for times in _TIMES:
         if not study.rehearsed(times * effect.n).no_interval:
-            words = {"units": say.number(times * effect.n, 0), "n": say.number(effect.n, 0)}
-            found.append(say("More units: {units} instead of {n}, by rehearsal, at the same epsilon.", **words))
+            words = {"units": number(times * effect.n, 0), "n": number(effect.n, 0)}
+            found.append("More units: {units} instead of {n}, by rehearsal, at the same epsilon.".format(**words))
             break
     return tuple(found)
 
@@ -161,14 +148,12 @@ def planned_precision(effect: Effect, interval: tuple[float, float], planned: fl
     units, times = _units(effect, variance), _times_epsilon(effect, variance)
     if units is None:
         return ""
-    words = {"half": scale.size(planned), "units": scale.say.number(units, 0)}
+    words = {"half": scale.size(planned), "units": number(units, 0)}
     if times is None:
-        return scale.say("For ± {half}: about {units} units at this epsilon.", **words)
-    epsilon = scale.say.short(_round_up(effect.guarantee.epsilon * times))
-    return scale.say(
-        "For ± {half}: about {units} units at this epsilon, or epsilon {epsilon} with these units.",
-        epsilon=epsilon,
-        **words,
+        return "For ± {half}: about {units} units at this epsilon.".format(**words)
+    epsilon = short(_round_up(effect.guarantee.epsilon * times))
+    return "For ± {half}: about {units} units at this epsilon, or epsilon {epsilon} with these units.".format(
+        epsilon=epsilon, **words
     )
 
 
@@ -198,17 +183,15 @@ def _times_epsilon(effect: Effect, variance: float) -> float | None:
     return effect.privacy_sd / math.sqrt(left) if left > 0 and effect.privacy_sd else None
 
 
-def _tighter_bounds(schema: Schema | None, times: float, scale: OutcomeScale) -> tuple[str, ...]:
+def _tighter_bounds(schema: Schema | None, times: float) -> tuple[str, ...]:
     if schema is None or not isinstance(schema.outcome, Real) or times > _NARROWEST:
         return ()
     wide = schema.outcome.high - schema.outcome.low
     return (
-        scale.say(
-            "Tighter bounds: {outcome} within a range of about {narrow} instead of {wide}, at the same epsilon, as a "
-            "new purchase. Only if public knowledge, not the table, justifies it.",
-            outcome=schema.outcome.name,
-            narrow=scale.say.number(wide / times),
-            wide=scale.say.number(wide),
+        (
+            f"Tighter bounds: {schema.outcome.name} within a range of about {number(wide / times)} instead of "
+            f"{number(wide)}, at the same epsilon, as a new purchase. Only if public knowledge, not the "
+            "table, justifies it."
         ),
     )
 

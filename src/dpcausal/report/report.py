@@ -9,7 +9,6 @@ from typing import Any, Self
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
-from dpcausal.page.language import Language
 from dpcausal.page.theme import Theme
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
 from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_study
@@ -56,7 +55,6 @@ class Report(ReportInputs):
         diagnoses: Sequence[BalanceTable | OverlapTable] = (),
         figures: Sequence[Picture] = (),
         smallest_worthwhile_effect: float = 0.0,
-        language: str = "en",
     ) -> Self:
         """Make a report on an effect.
 
@@ -68,7 +66,6 @@ class Report(ReportInputs):
             diagnoses: Results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
             smallest_worthwhile_effect: The minimal important difference, if one was chosen before the first release.
-            language: The language of the report: `en` or `de`.
 
         Raises:
             StudyError: If diagnoses, study or ledger do not belong to the effect, as far as public data shows.
@@ -92,7 +89,7 @@ class Report(ReportInputs):
         ledger_summary = LedgerSummary.of(ledger, receipts) if ledger else None
         if ledger_summary:
             check_ledger(effect, len(receipts), ledger_summary)
-        interval, say = _interval(effect), Language(language)
+        interval = _interval(effect)
         verdict = verdict_on(
             effect,
             interval,
@@ -103,10 +100,9 @@ class Report(ReportInputs):
             identification=study.identification if study else "unknown",
             balance=balance_after(diagnoses, effect, study),
             unused=study.unused_covariates if study else (),
-            language=say,
         )
         if study and verdict.kind == "no interval" and not effect.sites:
-            verdict = replace(verdict, remedies=interval_remedies(effect, study, say))
+            verdict = replace(verdict, remedies=interval_remedies(effect, study))
         return cls(
             effect=effect,
             interval=interval,
@@ -119,7 +115,6 @@ class Report(ReportInputs):
             smallest_worthwhile_effect=smallest_worthwhile_effect,
             diagnoses=tuple(diagnoses),
             figures=tuple(figures),
-            language=say,
         )
 
     @property
@@ -141,7 +136,6 @@ class Report(ReportInputs):
         document: dict[str, Any] = {
             "title": self.title,
             "date": self.date.isoformat(),
-            "language": self.language.code,
             "verdict": asdict(self.verdict),
             "interval": self.interval,
             "planned_half_width": self.planned,

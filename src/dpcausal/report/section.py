@@ -4,7 +4,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.page.language import Language
+from dpcausal.page.numbers import number
 from dpcausal.price import Price
 from dpcausal.report.confounding import Confounding
 from dpcausal.report.ledger_summary import LedgerSummary
@@ -104,7 +104,6 @@ class ReportInputs:
         smallest_worthwhile_effect: The smallest effect that would be worthwhile; 0 if none was given.
         diagnoses: Results of private diagnostics.
         figures: More figures to show.
-        language: The language of all texts.
     """
 
     effect: Effect
@@ -118,32 +117,26 @@ class ReportInputs:
     smallest_worthwhile_effect: float
     diagnoses: tuple[BalanceTable | OverlapTable, ...]
     figures: tuple[Picture, ...]
-    language: Language
-
-    @property
-    def say(self) -> Language:
-        """The language, in the sentences that call it."""
-        return self.language
 
     @property
     def scale(self) -> OutcomeScale:
         """How numbers on the scale of the outcome are written."""
-        return OutcomeScale.of(self.effect, self.interval, self.study.schema if self.study else None, self.language)
+        return OutcomeScale.of(self.effect, self.interval, self.study.schema if self.study else None)
 
     @property
     def units(self) -> str:
         """The number of units in the comparison, as part of a sentence; noisy where it is private."""
-        effect, say = self.effect, self.language
-        n = say.number(effect.n, 0)
+        effect = self.effect
+        n = number(effect.n, 0)
         if effect.outside:
-            words = {"compared": say.number(effect.n - effect.outside, 0), "n": n}
+            words = {"compared": number(effect.n - effect.outside, 0), "n": n}
             return (
-                say("about {compared} (noisy) of {n}", **words)
+                "about {compared} (noisy) of {n}".format(**words)
                 if effect.compared_sd
-                else say("{compared} of {n}", **words)
+                else "{compared} of {n}".format(**words)
             )
         if effect.compared is None and self.study and self.study.schema.treatment.outside:
-            return say("an unknown number of the {n}", n=n)
+            return f"an unknown number of the {n}"
         return n
 
     @property
@@ -155,7 +148,7 @@ class ReportInputs:
     def adjusted(self) -> str:
         """The covariates that the effect is surely adjusted for, as part of a sentence."""
         names = self.study.adjusts_for if self.study else ()
-        return ", ".join(name for name in names if name not in self.effect.unadjusted) or self.say("nothing")
+        return ", ".join(name for name in names if name not in self.effect.unadjusted) or "nothing"
 
     @property
     def asymmetric(self) -> bool:
@@ -173,5 +166,5 @@ class ReportInputs:
         effect = self.effect
         words = {"treated": effect.arms[1], "control": effect.arms[0], "outcome": effect.outcome}
         if effect.rehearsed:
-            return self.say("Rehearsal: Effect of {treated} against {control} on {outcome}", **words)
-        return self.say("Effect of {treated} against {control} on {outcome}", **words)
+            return "Rehearsal: Effect of {treated} against {control} on {outcome}".format(**words)
+        return "Effect of {treated} against {control} on {outcome}".format(**words)

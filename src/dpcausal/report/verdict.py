@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.page.language import ENGLISH, Language
 from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import OutcomeScale
 from dpcausal.results.effect import Effect
 from dpcausal.schema.schema import Schema
 from dpcausal.study.study import Study
-from dpcausal.utils.text import message
 
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
@@ -20,20 +18,20 @@ Balance = Literal["seen", "not seen", "other weights", "not checked"]
 Identification = Literal["randomised", "by design", "adjusted", "unadjusted", "unknown"]
 
 _HEADINGS = {
-    "sample": message("Inconclusive: too few units"),
-    "budget": message("Inconclusive: the privacy budget is too small"),
-    "sample or budget": message("Inconclusive: too few units or too small a privacy budget"),
-    "sites": message("Inconclusive: the sites differ too much"),
-    "confounding": message("Inconclusive: confounding"),
-    "noise": message("Inconclusive: no valid interval"),
+    "sample": "Inconclusive: too few units",
+    "budget": "Inconclusive: the privacy budget is too small",
+    "sample or budget": "Inconclusive: too few units or too small a privacy budget",
+    "sites": "Inconclusive: the sites differ too much",
+    "confounding": "Inconclusive: confounding",
+    "noise": "Inconclusive: no valid interval",
 }
 
 
 BALANCE: dict[Balance, str] = {
-    "seen": message("balance after the adjustment was checked"),
-    "not seen": message("balance after the adjustment was not shown"),
-    "other weights": message("balance was checked with other weights than those of the estimate"),
-    "not checked": message("balance was not checked"),
+    "seen": "balance after the adjustment was checked",
+    "not seen": "balance after the adjustment was not shown",
+    "other weights": "balance was checked with other weights than those of the estimate",
+    "not checked": "balance was not checked",
 }
 
 
@@ -67,7 +65,7 @@ class Verdict:
 
     Attributes:
         kind: The conclusion in a word.
-        heading: The conclusion in a few words of the report's language.
+        heading: The conclusion in a few words.
         text: The conclusion in a sentence, with the estimate and its interval.
         reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget` (or `sample or
             budget`, where noise hides which), differences between `sites`, `confounding`, or `noise` that leaves no
@@ -93,7 +91,6 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     identification: Identification = "unknown",
     balance: Balance = "not checked",
     unused: Sequence[str] = (),
-    language: Language = ENGLISH,
 ) -> Verdict:
     """Draw the conclusion that an effect's 95 % interval allows.
 
@@ -107,75 +104,61 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         identification: What makes the arms comparable.
         balance: What private diagnostics show about balance after the adjustment.
         unused: The covariates that are declared and not adjusted for.
-        language: The language of the text.
     """
-    say = language
     if effect.rehearsed:
-        text = say("This is a rehearsal: no table was queried, and the widths are expected ones.")
-        return Verdict("rehearsal", say("Rehearsal"), text)
-    scale = OutcomeScale.of(effect, interval, schema, language)
+        text = "This is a rehearsal: no table was queried, and the widths are expected ones."
+        return Verdict("rehearsal", "Rehearsal", text)
+    scale = OutcomeScale.of(effect, interval, schema)
     if interval is None:
         reason: Reason = "confounding" if effect.unadjusted and identification != "randomised" else "noise"
-        text = say(
-            "{finding}, but there is no valid interval, so nothing follows from it: {why}.",
-            finding=_finding(effect, scale),
-            why=say.recorded(effect.no_interval).partition(";")[0],  # what to do about it follows, in the appendix
+        text = "{finding}, but there is no valid interval, so nothing follows from it: {why}.".format(
+            finding=_finding(effect, scale), why=effect.no_interval.partition(";")[0]
         )
-        return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
+        return Verdict("no interval", _HEADINGS[reason], text, reason)
     words, unsure = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}, effect.unadjusted
-    doubts = [say("not adjusted for {covariates}", covariates=", ".join(unused))] if unused else []
-    doubts += [say("perhaps not adjusted for {covariates}", covariates=", ".join(unsure))] if unsure else []
-    doubts += [say(BALANCE[balance])] if balance != "seen" else []
+    doubts = ["not adjusted for {covariates}".format(covariates=", ".join(unused))] if unused else []
+    doubts += ["perhaps not adjusted for {covariates}".format(covariates=", ".join(unsure))] if unsure else []
+    doubts += [BALANCE[balance]] if balance != "seen" else []
     if identification == "adjusted" and unsure:
-        found = say("{finding} (95 % confidence interval {limits}; {doubts})", doubts="; ".join(doubts), **words)
+        found = "{finding} (95 % confidence interval {limits}; {doubts})".format(doubts="; ".join(doubts), **words)
     elif identification == "adjusted" and doubts:
-        found = say(
-            "{finding}, adjusted (95 % confidence interval {limits}; {doubts})", doubts="; ".join(doubts), **words
+        found = "{finding}, adjusted (95 % confidence interval {limits}; {doubts})".format(
+            doubts="; ".join(doubts), **words
         )
     elif identification == "adjusted":
-        found = say("{finding}, after adjustment (95 % confidence interval {limits})", **words)
+        found = "{finding}, after adjustment (95 % confidence interval {limits})".format(**words)
     else:
-        found = say("{finding} (95 % confidence interval {limits})", **words)
+        found = "{finding} (95 % confidence interval {limits})".format(**words)
     kind = _kind(interval, smallest)
     if identification == "unadjusted":
-        text = say(
-            "{found}; treatment was not randomised and nothing was adjusted for, so confounding may explain it.",
-            found=found,
-        )
+        text = f"{found}; treatment was not randomised and nothing was adjusted for, so confounding may explain it."
         advice = (
-            say("Adjust for the confounders of treatment and outcome, as a new purchase."),
-            say('If treatment was randomised, declare it in the study: design = "trial".'),
+            "Adjust for the confounders of treatment and outcome, as a new purchase.",
+            'If treatment was randomised, declare it in the study: design = "trial".',
         )
-        return Verdict("inconclusive", say(_HEADINGS["confounding"]), text, "confounding", advice)
+        return Verdict("inconclusive", _HEADINGS["confounding"], text, "confounding", advice)
     if kind == "inconclusive":
         reason = _reason(effect, smallest)
-        text = say(
-            "{found}; the interval contains {contains}.", found=found, contains=_contains(interval, smallest, scale)
-        )
+        text = f"{found}; the interval contains {_contains(interval, smallest, scale)}."
         remedies = remedies_for(
             effect, interval, smallest, scale, schema=schema, remaining=remaining, least_sampling=least_sampling
         )
-        return Verdict(kind, say(_HEADINGS[reason]), text, reason, remedies)
+        return Verdict(kind, _HEADINGS[reason], text, reason, remedies)
     if kind == "no worthwhile difference":
-        text = say(
-            "{found}, within ± {smallest}, the smallest worthwhile effect.", found=found, smallest=scale.given(smallest)
-        )
-        return Verdict(kind, say("No worthwhile difference"), text)
+        text = f"{found}, within ± {scale.given(smallest)}, the smallest worthwhile effect."
+        return Verdict(kind, "No worthwhile difference", text)
     if smallest:
-        text = say(
-            "{found}, beyond {smallest}, the smallest worthwhile effect.", found=found, smallest=scale.given(smallest)
-        )
+        text = f"{found}, beyond {scale.given(smallest)}, the smallest worthwhile effect."
     else:
-        text = say("{found}; no smallest worthwhile effect was given.", found=found)
+        text = f"{found}; no smallest worthwhile effect was given."
     return Verdict(kind, _heading(effect, scale, higher=kind == "higher"), text)
 
 
 def _heading(effect: Effect, scale: OutcomeScale, *, higher: bool) -> str:
-    say = scale.say
     if scale.described:
-        return say("Above 0") if higher else say("Below 0")
+        return "Above 0" if higher else "Below 0"
     words = {"arm": effect.arms[1]}
-    return say("Higher with {arm}", **words) if higher else say("Lower with {arm}", **words)
+    return "Higher with {arm}".format(**words) if higher else "Lower with {arm}".format(**words)
 
 
 def _kind(interval: Interval, smallest: float) -> Kind:
@@ -190,7 +173,7 @@ def _kind(interval: Interval, smallest: float) -> Kind:
 def _finding(effect: Effect, scale: OutcomeScale) -> str:
     """Return the estimate in words, as the beginning of a sentence."""
     if scale.described:
-        return scale.say("Estimated {estimand}: {size}", estimand=effect.estimand, size=scale.size(effect.estimate))
+        return f"Estimated {effect.estimand}: {scale.size(effect.estimate)}"
     words = {
         "subject": scale.outcome(effect),
         "size": scale.size(abs(effect.estimate)),
@@ -198,8 +181,8 @@ def _finding(effect: Effect, scale: OutcomeScale) -> str:
         "control": effect.arms[0],
     }
     if effect.estimate >= 0:
-        return scale.say("{subject} is {size} higher with {treated} than with {control}", **words)
-    return scale.say("{subject} is {size} lower with {treated} than with {control}", **words)
+        return "{subject} is {size} higher with {treated} than with {control}".format(**words)
+    return "{subject} is {size} lower with {treated} than with {control}".format(**words)
 
 
 def _contains(interval: Interval, smallest: float, scale: OutcomeScale) -> str:
@@ -208,12 +191,8 @@ def _contains(interval: Interval, smallest: float, scale: OutcomeScale) -> str:
     if low <= 0 <= high:
         if not smallest:
             return "0"
-        return scale.say(
-            "0 and effects beyond {smallest}, the smallest worthwhile effect", smallest=scale.given(smallest)
-        )
-    return scale.say(
-        "effects below and above {smallest}, the smallest worthwhile effect, but not 0", smallest=scale.given(smallest)
-    )
+        return f"0 and effects beyond {scale.given(smallest)}, the smallest worthwhile effect"
+    return f"effects below and above {scale.given(smallest)}, the smallest worthwhile effect, but not 0"
 
 
 def _reason(effect: Effect, smallest: float) -> Reason:

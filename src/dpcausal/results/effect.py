@@ -33,6 +33,9 @@ from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
+SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
+"""A note where noise hides how small a sampling error is."""
+
 _TEXTS = ("arms", "assumptions", "notes", "warnings", "unadjusted")
 _VISIBLE = 4.0
 """A number is visible beside noise from so many of its standard deviations on."""

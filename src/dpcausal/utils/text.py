@@ -1,4 +1,4 @@
-"""Numbers and tables as text and as HTML, and the mark of texts that pages translate."""
+"""Numbers and tables as text and as HTML."""
 
 import math
 import textwrap
@@ -76,8 +76,3 @@ def capitalised(text: str) -> str:
         'Balance was not checked'
     """
     return text[:1].upper() + text[1:]
-
-
-def message(text: str) -> str:
-    """Return a text as it is: it marks a constant that is translated where it is used."""
-    return text

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,33 +69,12 @@ def test_csv_has_the_same_lines_and_no_formulas(busy: Site) -> None:
     assert [row["detail"] for row in rows if row["event"] == "rejected"] == ["'=HYPERLINK(1)"]
 
 
-def test_crate_describes_every_file_and_every_reference(busy: Site, study: Study) -> None:
-    with zipfile.ZipFile(io.BytesIO(exported(busy, "ro-crate"))) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    metadata = json.loads(files.pop("ro-crate-metadata.json"))
-    assert metadata["@context"] == "https://w3id.org/ro/crate/1.1/context"
-    graph = {entity["@id"]: entity for entity in metadata["@graph"]}
-    assert len(graph) == len(metadata["@graph"])
-    assert graph["ro-crate-metadata.json"]["about"] == {"@id": "./"}
-    assert {"name", "description", "datePublished", "license"} <= set(graph["./"])
-    assert {part["@id"] for part in graph["./"]["hasPart"]} == set(files)
-    for entity in graph.values():
-        for name, value in entity.items():
-            for reference in value if isinstance(value, list) else [value]:
-                if isinstance(reference, dict) and name != "conformsTo":
-                    assert reference["@id"] in graph
-    assert files[f"studies/{digest_of_text(study.to_toml())}.toml"].decode() == study.to_toml()
-    assert files["events.jsonl"] == exported(busy, "jsonl")
-    spent = [entity["description"] for entity in graph.values() if "spent epsilon 1.5" in entity.get("description", "")]
-    assert len(spent) == 1
-
-
 def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["site", "export", *map(str, words)])
 
 
 def test_command_writes_a_new_file_outside_the_site(busy: Site, folder: Path, tmp_path: Path) -> None:
-    for form in ("jsonl", "csv", "ro-crate"):
+    for form in ("jsonl", "csv"):
         out = tmp_path / f"log.{form}"
         assert run(folder, "--format", form, "--out", out).exit_code == 0
         assert out.stat().st_size > 0

@@ -35,14 +35,13 @@ from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.guarantee import Guarantee
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.release import Release, ValueOf
-from dpcausal.results.effect import Effect
+from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for

@@ -11,10 +11,9 @@ from dpcausal.estimators.interval_policy import ARM_NOISE_SDS
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Signs, warned
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release, ValueOf
-from dpcausal.results.effect import Effect
+from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers, within
 from dpcausal.utils.text import format_number

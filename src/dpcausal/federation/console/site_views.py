@@ -26,9 +26,8 @@ MENU = (
 _EXPORTS: dict[str, tuple[Format, str]] = {
     "audit-log.jsonl": ("jsonl", "application/x-ndjson"),
     "audit-log.csv": ("csv", "text/csv"),
-    "audit-log.crate.zip": ("ro-crate", "application/zip"),
 }
-_LABELS = {"audit-log.jsonl": "JSON lines", "audit-log.csv": "CSV", "audit-log.crate.zip": "RO-Crate"}
+_LABELS = {"audit-log.jsonl": "JSON lines", "audit-log.csv": "CSV"}
 _PAGE = 100
 _LONGEST_REASON = 1_000
 Item = TypeVar("Item")

@@ -1,21 +1,18 @@
-"""Exports of a site's audit log, joined with the prices in its ledger: JSON lines, CSV, or an RO-Crate."""
+"""Exports of a site's audit log, joined with the prices in its ledger: JSON lines or CSV."""
 
 import csv
 import io
 import json
 import math
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from dpcausal.federation.site.people import identity
 from dpcausal.federation.site.site import Site
 from dpcausal.ledger import Ledger
 from dpcausal.release import Receipt
 
-Format = Literal["jsonl", "csv", "ro-crate"]
+Format = Literal["jsonl", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _COLUMNS = ("at", "event", "who", "study", "name", "detail", "epsilon", "delta", "receipts", "signed", "digest")
 _FORMULA = ("=", "+", "-", "@")
@@ -91,13 +88,9 @@ def events(site: Site) -> Iterator[LoggedEvent]:
 
 
 def exported(site: Site, form: Format) -> bytes:
-    """Return the audit log of a site with prices, in a format; an RO-Crate is a zip file."""
+    """Return the audit log of a site with prices, in a format."""
     found = [vars(event) | {"receipts": list(event.receipts)} for event in events(site)]
-    if form == "jsonl":
-        return _json_lines(found)
-    if form == "csv":
-        return _csv(found)
-    return _crate(site, found)
+    return _json_lines(found) if form == "jsonl" else _csv(found)
 
 
 def _prices(ledger: Ledger) -> dict[str | None, tuple[float, float]]:
@@ -133,80 +126,3 @@ def _csv(found: Sequence[dict[str, Any]]) -> bytes:
 
 def _cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def _crate(site: Site, found: Sequence[dict[str, Any]]) -> bytes:
-    """Return an RO-Crate 1.1 as a zip file: the events, the studies that they name, and the metadata."""
-    studies = {digest: site.inbox.intact(digest) for digest in sorted({event["study"] for event in found} - {""})}
-    files = {f"studies/{digest}.toml": text.encode() for digest, text in studies.items() if text is not None}
-    files["events.jsonl"] = _json_lines(found)
-    metadata = _metadata(site.policy.site, found, sorted(files), datetime.now(UTC).date().isoformat())
-    output = io.BytesIO()
-    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("ro-crate-metadata.json", json.dumps({"@context": _CONTEXT, "@graph": metadata}, indent=2))
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return output.getvalue()
-
-
-_CONTEXT = "https://w3id.org/ro/crate/1.1/context"
-
-
-def _metadata(site: str, found: Sequence[dict[str, Any]], files: Sequence[str], day: str) -> list[dict[str, Any]]:
-    people = sorted({event["who"] for event in found if event["who"]}, key=identity)
-    named = {f"studies/{event['study']}.toml": event["name"] for event in found}
-    return [
-        {
-            "@id": "ro-crate-metadata.json",
-            "@type": "CreativeWork",
-            "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
-            "about": {"@id": "./"},
-        },
-        {
-            "@id": "./",
-            "@type": "Dataset",
-            "name": f"Audit log of the site {site}",
-            "description": "Decisions about studies, requests and answers, with the privacy budget that each spent.",
-            "datePublished": day,
-            "license": {"@id": "#internal"},
-            "author": {"@id": "#site"},
-            "publisher": {"@id": "#site"},
-            "hasPart": [{"@id": file} for file in files],
-            "mentions": [{"@id": f"#{event['digest']}"} for event in found],
-        },
-        {"@id": "#site", "@type": "Organization", "name": site},
-        {
-            "@id": "#internal",
-            "@type": "CreativeWork",
-            "name": "For the site's own records",
-            "description": "Not licensed for publication: the site decides who may read it.",
-        },
-        *(
-            {
-                "@id": file,
-                "@type": "File",
-                "name": named.get(file) or file,
-                "encodingFormat": "application/toml" if file.endswith(".toml") else "application/jsonl",
-            }
-            for file in files
-        ),
-        *({"@id": f"#person-{place}", "@type": "Person", "name": name} for place, name in enumerate(people)),
-        *(_action(event, people, files) for event in found),
-    ]
-
-
-def _action(event: dict[str, Any], people: Sequence[str], files: Sequence[str]) -> dict[str, Any]:
-    """Return an event as an action of schema.org; what it cost is in its description."""
-    spent = "" if event["epsilon"] is None else f"; spent epsilon {event['epsilon']:g}, delta {event['delta']:g}"
-    action: dict[str, Any] = {
-        "@id": f"#{event['digest']}",
-        "@type": "AssessAction" if event["signed"] else "Action",
-        "name": event["event"],
-        "description": f"{event['detail']}{spent}" or event["event"],
-        "endTime": event["at"],
-    }
-    if event["who"]:
-        action["agent"] = {"@id": f"#person-{people.index(event['who'])}"}
-    if f"studies/{event['study']}.toml" in files:
-        action["object"] = {"@id": f"studies/{event['study']}.toml"}
-    return action

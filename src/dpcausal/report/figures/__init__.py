@@ -32,6 +32,6 @@ def figures_of(report: ReportInputs) -> tuple[Figures, bool]:
     figures["result"] += drawn
     figures["diagnostics"] = (*map(diagnosis_picture, report.diagnoses), *report.figures)
     if ledger is not None and payments:
-        title = report.say("Budget spent over time")
+        title = "Budget spent over time"
         figures["privacy"] = (render(title, budget_plot(ledger), budget_alt(ledger)),)
     return figures, False

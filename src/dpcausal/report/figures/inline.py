@@ -13,18 +13,18 @@ _LEVEL = NormalDist().inv_cdf(0.975)
 
 def effect_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
     """Return the picture of the first page; none where there is no finite interval."""
-    effect, scale, say, interval = report.effect, report.scale, report.say, report.interval
+    effect, scale, interval = report.effect, report.scale, report.interval
     if interval is None or not all(map(math.isfinite, interval)):
         return ()
     times = 100 if scale.risks else 1
     low, high = interval
     estimate = None if effect.rehearsed else effect.estimate
     shown = (low - effect.estimate, high - effect.estimate) if effect.rehearsed else interval
-    label = say("95 % interval {limits}", limits=scale.limits(interval))
+    label = f"95 % interval {scale.limits(interval)}"
     if effect.rehearsed:
-        label = say("expect the estimate ± {half}", half=scale.size((high - low) / 2))
+        label = f"expect the estimate ± {scale.size((high - low) / 2)}"
     widths = named_widths(effect.width_by_source)
-    planned = "" if report.planned is None else say("planned: ± {half}", half=scale.number(report.planned))
+    planned = "" if report.planned is None else f"planned: ± {scale.number(report.planned)}"
     smallest = scale.given(report.smallest_worthwhile_effect) if report.smallest_worthwhile_effect else ""
     figure = IntervalFigure(
         interval=(times * shown[0], times * shown[1]),
@@ -36,40 +36,35 @@ def effect_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
         planned=None if report.planned is None else times * report.planned,
         planned_label=planned,
         axis_title=_axis_title(report),
-        language=say,
     )
-    return (InlineFigure(figure.svg(), legend(widths, smallest, say, biased=effect.bias_bound > 0)),)
+    return (InlineFigure(figure.svg(), legend(widths, smallest, biased=effect.bias_bound > 0)),)
 
 
 def _axis_title(report: ReportInputs) -> str:
     if report.scale.described:
-        return report.say("estimate")
+        return "estimate"
     control, treated = report.effect.arms
     words = {"treated": treated, "control": control}
     if report.scale.risks:
-        return report.say("{treated} minus {control}, percentage points", **words)
-    return report.say("{treated} minus {control}", **words)
+        return "{treated} minus {control}, percentage points".format(**words)
+    return "{treated} minus {control}".format(**words)
 
 
 def _alt(report: ReportInputs, label: str, widths: dict[str, float], planned: str, smallest: str) -> str:
-    say, scale = report.say, report.scale
+    scale = report.scale
     parts = [report.title, label]
     parts += [
-        say(
-            "half-width with {source}: {half}",
-            source=part_name(name, say, biased=report.effect.bias_bound > 0),
-            half=scale.number(widths[name]),
-        )
+        (f"half-width with {part_name(name, biased=report.effect.bias_bound > 0)}: {scale.number(widths[name])}")
         for name in widths
     ]
     parts += [planned] if planned else []
-    parts += [say("smallest worthwhile effect, ± {size}", size=smallest)] if smallest else []
+    parts += [f"smallest worthwhile effect, ± {smallest}"] if smallest else []
     return "; ".join(parts)
 
 
 def site_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
     """Return a forest plot of the sites; none where no site has an estimate of its own."""
-    effect, scale, say = report.effect, report.scale, report.say
+    effect, scale = report.effect, report.scale
     times = 100 if scale.risks else 1
     lines = []
     for share in effect.sites:
@@ -82,15 +77,13 @@ def site_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
     if not lines or effect.rehearsed:
         return ()
     ends = report.interval or (effect.estimate, effect.estimate)
-    label = say("all sites: {estimate}", estimate=scale.number(effect.estimate))
+    label = f"all sites: {scale.number(effect.estimate)}"
     lines.append(_line(label, effect.estimate, ends, times, None))
-    alt = say(
-        "Forest plot of the effects at {count} sites: {sites}",
-        count=len(lines) - 1,
-        sites="; ".join(line.label for line in lines),
+    alt = "Forest plot of the effects at {count} sites: {sites}".format(
+        count=len(lines) - 1, sites="; ".join(line.label for line in lines)
     )
-    svg = site_svg(lines, title=_axis_title(report), alt=alt, language=say)
-    key = say("Squares: sites, sized by weight, empty if left out. Diamond: pooled. Lines: 95 % intervals.")
+    svg = site_svg(lines, title=_axis_title(report), alt=alt)
+    key = "Squares: sites, sized by weight, empty if left out. Diamond: pooled. Lines: 95 % intervals."
     return (InlineFigure(svg, f'<span class="quiet">{html_text(key)}</span>'),)
 
 

@@ -3,92 +3,90 @@
 import platform
 from importlib.metadata import version
 
-from dpcausal.page.language import ENGLISH, Language
+from dpcausal.page.numbers import short
 from dpcausal.price import Amount, Price
 from dpcausal.release import Receipt
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Item, ReportInputs, Section, Table
-from dpcausal.utils.text import message
 
-NOISE = message(
+NOISE = (
     "Discrete Laplace noise where delta is 0 and discrete Gaussian noise where it is positive, unless the proof of a "
     "query says otherwise; dpcausal's documentation has an index of the proofs."
 )
 PUBLIC = {
-    "record": message("n, the number of units"),
-    "record_within_arm": message("n, the number of units, and every unit's arm"),
-    "outcome": message("n, the number of units, and every unit's covariates and arm"),
+    "record": "n, the number of units",
+    "record_within_arm": "n, the number of units, and every unit's arm",
+    "outcome": "n, the number of units, and every unit's covariates and arm",
 }
-SOURCE = message(
+SOURCE = (
     "OpenDP's exact discrete samplers, with entropy from the operating system; no seed can be set. Sums are exact "
     "integers on a public grid, so no floating-point error can reveal them."
 )
 NOT_GUARANTEED = (
-    message("protection from whoever runs the process that reads the table"),
-    message("protection against timing: how long an answer took"),
-    message("a bound over several sites or data sets that hold records of the same people: their losses add up"),
-    message("anything that happened before the table was opened: who is in it, how it was filtered and joined"),
-    message("absence of confounding"),
-    message("compliance with any law: this report supports a legal assessment and does not replace one"),
+    "protection from whoever runs the process that reads the table",
+    "protection against timing: how long an answer took",
+    "a bound over several sites or data sets that hold records of the same people: their losses add up",
+    "anything that happened before the table was opened: who is in it, how it was filtered and joined",
+    "absence of confounding",
+    "compliance with any law: this report supports a legal assessment and does not replace one",
 )
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
 
 
-def loss_words(say: Language, loss: Amount) -> str:
+def loss_words(loss: Amount) -> str:
     """Return an epsilon and a delta, in words."""
-    return say("epsilon {epsilon}, delta {delta}", epsilon=say.short(loss.epsilon), delta=say.short(loss.delta))
+    return f"epsilon {short(loss.epsilon)}, delta {short(loss.delta)}"
 
 
 def privacy(report: ReportInputs) -> Section:
     """State the guarantee of this release, and of everything ever released about the data set."""
-    guarantee, ledger, say = report.effect.guarantee, report.ledger_summary, report.say
-    variant = say("pure differential privacy, bounded: neighbouring tables have the same number of units")
+    guarantee, ledger = report.effect.guarantee, report.ledger_summary
+    variant = "pure differential privacy, bounded: neighbouring tables have the same number of units"
     if guarantee.delta:
-        variant = say("approximate differential privacy, bounded: neighbouring tables have the same number of units")
+        variant = "approximate differential privacy, bounded: neighbouring tables have the same number of units"
     items = [
-        (say("unit"), privacy_unit(report, say)),
-        (say("neighbouring tables"), say.recorded(guarantee.neighbours)),
-        (say("variant"), variant),
-        (say("this effect"), say("{loss}, for all its queries together", loss=loss_words(say, guarantee))),
+        ("unit", privacy_unit(report)),
+        ("neighbouring tables", guarantee.neighbours),
+        ("variant", variant),
+        ("this effect", f"{loss_words(guarantee)}, for all its queries together"),
         *_diagnostics(report),
         *_study(report),
-        (say("proof"), say("proved") if guarantee.proof_status == "proved" else say("NOT PROVED")),
-        (say("trust model"), trust_model(report, say)),
+        ("proof", "proved" if guarantee.proof_status == "proved" else "NOT PROVED"),
+        ("trust model", trust_model(report)),
     ]
     if ledger is None:
-        unknown = say("unknown: no ledger was given with this report")
+        unknown = "unknown: no ledger was given with this report"
         if report.effect.sites:
-            unknown = say("unknown: every site has its own ledger")
-        items.append((say("everything ever released"), unknown))
+            unknown = "unknown: every site has its own ledger"
+        items.append(("everything ever released", unknown))
     else:
-        words = {"loss": loss_words(say, ledger.total), "count": len(ledger.payments)}
+        words = {"loss": loss_words(ledger.total), "count": len(ledger.payments)}
         total = (
-            say("{loss}, in 1 answer", **words) if words["count"] == 1 else say("{loss}, in {count} answers", **words)
+            "{loss}, in 1 answer".format(**words)
+            if words["count"] == 1
+            else "{loss}, in {count} answers".format(**words)
         )
-        total += "" if ledger.proof_status == "proved" else say("; a part of it is NOT PROVED")
+        total += "" if ledger.proof_status == "proved" else "; a part of it is NOT PROVED"
         items += [
-            (say("everything ever released"), total),
-            (say("budget"), f"{loss_words(say, ledger.budget)} ({ledger.budget.rule})"),
-            (say("remaining"), loss_words(say, ledger.remaining)),
-            (say("composition"), _composition(ledger.budget.rule, say)),
-            *((say("older copy of the ledger restored"), restore) for restore in ledger.restores),
+            ("everything ever released", total),
+            ("budget", f"{loss_words(ledger.budget)} ({ledger.budget.rule})"),
+            ("remaining", loss_words(ledger.remaining)),
+            ("composition", _composition(ledger.budget.rule)),
+            *(("older copy of the ledger restored", restore) for restore in ledger.restores),
         ]
-    return Section("privacy", say("Privacy guarantee"), items=tuple(items), tables=_prices(report))
+    return Section("privacy", "Privacy guarantee", items=tuple(items), tables=_prices(report))
 
 
 def _diagnostics(report: ReportInputs) -> list[Item]:
     """Return what diagnostics cost in addition to the effect."""
     if not report.diagnoses:
         return []
-    say, alone = report.say, Price.of(each.guarantee for each in report.diagnoses)
-    text = say(
-        "epsilon {epsilon}, delta {delta}; together with the effect epsilon {all_epsilon}, delta {all_delta}",
-        epsilon=say.short(alone.epsilon),
-        delta=say.short(alone.delta),
-        all_epsilon=say.short(report.price.epsilon),
-        all_delta=say.short(report.price.delta),
+    alone = Price.of(each.guarantee for each in report.diagnoses)
+    text = (
+        f"epsilon {short(alone.epsilon)}, delta {short(alone.delta)}; together with the effect epsilon "
+        f"{short(report.price.epsilon)}, delta {short(report.price.delta)}"
     )
-    return [(say("diagnostics"), text)]
+    return [("diagnostics", text)]
 
 
 def _study(report: ReportInputs) -> list[Item]:
@@ -97,7 +95,7 @@ def _study(report: ReportInputs) -> list[Item]:
         return []
     price = max((report.study.price(site) for site in ("", *report.study.epsilons)), key=lambda each: each.epsilon)
     more = len(price.parts) > 1 + len(report.diagnoses)
-    return [(report.say("price"), loss_words(report.say, price))] if more else []
+    return [("price", loss_words(price))] if more else []
 
 
 def count_answers(ledger: LedgerSummary) -> str:
@@ -105,41 +103,38 @@ def count_answers(ledger: LedgerSummary) -> str:
     return "1 answer" if len(ledger.payments) == 1 else f"{len(ledger.payments)} answers"
 
 
-def _composition(rule: str, say: Language) -> str:
+def _composition(rule: str) -> str:
     if rule == "additive":
-        return say("epsilons and deltas add up; valid for queries chosen after seeing earlier answers")
-    return say("zero-concentrated losses (rho) add up; valid for queries chosen after seeing earlier answers")
+        return "epsilons and deltas add up; valid for queries chosen after seeing earlier answers"
+    return "zero-concentrated losses (rho) add up; valid for queries chosen after seeing earlier answers"
 
 
-def privacy_unit(report: ReportInputs, say: Language = ENGLISH) -> str:
+def privacy_unit(report: ReportInputs) -> str:
     """Return the privacy unit, in words."""
     unit = report.study.schema.unit if report.study else None
     if unit is None:
-        return say("one record of the table")
+        return "one record of the table"
     words = {"unit": unit.name, "which": unit.keep, "by": unit.by}
-    text = say("whoever {unit} identifies; the {which} record by {by}", **words)
+    text = "whoever {unit} identifies; the {which} record by {by}".format(**words)
     return text + (
-        say(", and totals over all records of {columns}", columns=", ".join(unit.added)) if unit.added else ""
+        ", and totals over all records of {columns}".format(columns=", ".join(unit.added)) if unit.added else ""
     )
 
 
-def trust_model(report: ReportInputs, say: Language = ENGLISH) -> str:
+def trust_model(report: ReportInputs) -> str:
     """Return who sees data and who sees only noisy answers, in words."""
     if report.effect.sites:
-        return say(
+        return (
             "central at each site, federated between sites: each site adds noise before anything leaves it; the "
             "coordinator and everyone else see only noisy answers"
         )
-    return say("central: the data holder adds noise; everyone else sees only noisy answers")
+    return "central: the data holder adds noise; everyone else sees only noisy answers"
 
 
 def _prices(report: ReportInputs) -> tuple[Table, ...]:
-    say = report.say
-    lines = tuple(
-        (_query(receipt), say.short(receipt.epsilon), say.short(receipt.delta)) for receipt in report.effect.receipts
-    )
-    caption = say("Expected cost") if report.effect.rehearsed else say("Cost by query")
-    return (Table(caption, (say("query"), say("epsilon"), say("delta")), lines),)
+    lines = tuple((_query(receipt), short(receipt.epsilon), short(receipt.delta)) for receipt in report.effect.receipts)
+    caption = "Expected cost" if report.effect.rehearsed else "Cost by query"
+    return (Table(caption, ("query", "epsilon", "delta"), lines),)
 
 
 def _query(receipt: Receipt) -> str:
@@ -149,67 +144,63 @@ def _query(receipt: Receipt) -> str:
 
 def limitations(report: ReportInputs) -> Section:
     """State what is published without noise, and what is not guaranteed."""
-    say = report.say
     items = [
-        (say("published without noise"), say(PUBLIC[report.effect.guarantee.protects])),
+        ("published without noise", PUBLIC[report.effect.guarantee.protects]),
         (
-            say("public by declaration"),
-            say("the study, the schema, every query, its price, and the scale of its noise"),
+            "public by declaration",
+            "the study, the schema, every query, its price, and the scale of its noise",
         ),
     ]
     if report.ledger_summary is not None:
         recorded = "; ".join((report.ledger_summary.data_set, *report.ledger_summary.versions))
-        items.append((say("recorded in the ledger"), recorded))
-    items.append((say("not guaranteed"), "; ".join(map(say, NOT_GUARANTEED))))
-    return Section("limitations", say("Limitations of the guarantee"), items=tuple(items))
+        items.append(("recorded in the ledger", recorded))
+    items.append(("not guaranteed", "; ".join(NOT_GUARANTEED)))
+    return Section("limitations", "Limitations of the guarantee", items=tuple(items))
 
 
-def provenance(report: ReportInputs) -> Section:
+def provenance(_report: ReportInputs) -> Section:
     """State the noise, the random source and the versions."""
-    say = report.say
     versions = ", ".join((*(f"{name} {version(name)}" for name in _LIBRARIES), f"Python {platform.python_version()}"))
     items = (
-        (say("noise"), say(NOISE)),
-        (say("random source"), say(SOURCE)),
-        (say("versions"), versions),
+        ("noise", NOISE),
+        ("random source", SOURCE),
+        ("versions", versions),
         (
-            say("checks"),
-            say("dpcausal audit attacks every guarantee of an installation; run it where the table is stored"),
+            "checks",
+            "dpcausal audit attacks every guarantee of an installation; run it where the table is stored",
         ),
     )
     notes = (
-        say("Versions are those of the installation that wrote this report."),
-        say(
-            "The proofs are dpcausal's own. OpenDP has not yet put its samplers through the last stage of its vetting."
-        ),
+        "Versions are those of the installation that wrote this report.",
+        "The proofs are dpcausal's own. OpenDP has not yet put its samplers through the last stage of its vetting.",
     )
-    return Section("provenance", say("Noise and software"), items=items, notes=notes)
+    return Section("provenance", "Noise and software", items=items, notes=notes)
 
 
 def audit_trail(report: ReportInputs) -> Section:
     """List approvals, digests and receipts."""
-    effect, ledger, study, say = report.effect, report.ledger_summary, report.study, report.say
+    effect, ledger, study = report.effect, report.ledger_summary, report.study
     receipts = [receipt for each in (effect, *report.diagnoses) for receipt in each.receipts]
-    items = [(say("date of this report"), report.date.isoformat())]
+    items = [("date of this report", report.date.isoformat())]
     if study is not None:
-        exact = say("{digest} (of its exact text: the digest that sites approve)", digest=study.digest)
-        items.append((say("SHA-256 of the study file"), exact))
-        items += [(say("requester"), study.requester)] * bool(study.requester)
-    approvals = say("not recorded for a single table")
+        exact = f"{study.digest} (of its exact text: the digest that sites approve)"
+        items.append(("SHA-256 of the study file", exact))
+        items += [("requester", study.requester)] * bool(study.requester)
+    approvals = "not recorded for a single table"
     if effect.sites:
-        approvals = say("each site approved the study by its digest, and records in its audit log who did")
-    items.append((say("approvals"), approvals))
+        approvals = "each site approved the study by its digest, and records in its audit log who did"
+    items.append(("approvals", approvals))
     if ledger is not None:
         items += [
-            (say("first ledger entry"), ledger.opening),
-            (say("last ledger entry"), ledger.head),
+            ("first ledger entry", ledger.opening),
+            ("last ledger entry", ledger.head),
             (
-                say("verified ledger entries"),
-                say("{count}, each with the digest of the one before", count=ledger.entries),
+                "verified ledger entries",
+                f"{ledger.entries}, each with the digest of the one before",
             ),
             (
-                say("receipts in this ledger"),
-                say("{found} of {all}", found=ledger.receipts_found, all=len(receipts)),
+                "receipts in this ledger",
+                f"{ledger.receipts_found} of {len(receipts)}",
             ),
         ]
     lines = tuple(
@@ -217,11 +208,11 @@ def audit_trail(report: ReportInputs) -> Section:
             _query(receipt),
             "" if receipt.entry is None else str(receipt.entry),
             receipt.on or "",
-            receipt.digest or say("none: rehearsed"),
+            receipt.digest or "none: rehearsed",
         )
         for receipt in receipts
     )
-    head = (say("query"), say("ledger entry"), say("date"), say("digest of the debit"))
-    table = Table(say("Receipts"), head, lines)
-    notes = (say("Store receipts apart from the ledger: they show whether the whole ledger was replaced."),)
-    return Section("audit_trail", say("Audit trail"), items=tuple(items), tables=(table,), notes=notes)
+    head = ("query", "ledger entry", "date", "digest of the debit")
+    table = Table("Receipts", head, lines)
+    notes = ("Store receipts apart from the ledger: they show whether the whole ledger was replaced.",)
+    return Section("audit_trail", "Audit trail", items=tuple(items), tables=(table,), notes=notes)

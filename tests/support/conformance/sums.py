@@ -20,13 +20,13 @@ from dpcausal.schema.columns import Category, Indicator
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn, table_column
-from dpcausal.testing.coercion import Coerced, coerced_units
-from dpcausal.testing.expressions import evaluator
-from dpcausal.testing.schemas import SchemaCase
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import AnswerContext, runs_kernel
 from dpcausal.vault.engines import OUTSIDE, Batch, Engine, ExactInts, TickExpression, exact_ints
+from tests.support.conformance.coercion import Coerced, coerced_units
+from tests.support.conformance.expressions import evaluator
+from tests.support.conformance.schemas import SchemaCase
 
 OpenEngine = Callable[[pa.Table, Schema], Engine]
 """Opens a table, seen through a schema, with the engine to check."""

@@ -15,12 +15,12 @@ from dpcausal.schema.columns import Binary, Unit
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import Treatment
-from dpcausal.testing.coercion import Coerced, coerced_units
-from dpcausal.testing.schemas import STANDARD, random_case
-from dpcausal.testing.sums import OpenEngine, compare
 from dpcausal.testing.tables import hostile_tables, standard_schema
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, Batch, Engine
+from tests.support.conformance.coercion import Coerced, coerced_units
+from tests.support.conformance.schemas import STANDARD, random_case
+from tests.support.conformance.sums import OpenEngine, compare
 
 _COLUMNS = ("treatment", "outcome", "covariate_0", "covariate_1", "covariate_2")
 

@@ -65,7 +65,7 @@ def _record(
     return record | none if lacks else record
 
 
-def _is_missing(column: TableColumn, cell: Any) -> bool:  # noqa: ANN401 (any cell)
+def _is_missing(column: TableColumn, cell: Any) -> bool:
     """Return whether a cell does not read as declared. Infinity does: it is a number beyond a bound."""
     if not isinstance(column, Real):
         return _place(column, cell) is None
@@ -83,7 +83,7 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     return [None if number is None else min(max(number // a_day, _FIRST_DAY), _LAST_DAY) for number in numbers]
 
 
-def _integer(name: str, column: TableColumn, cell: Any) -> int:  # noqa: ANN401 (any cell)
+def _integer(name: str, column: TableColumn, cell: Any) -> int:
     """Return what one cell becomes."""
     if isinstance(column, Real):
         return _ticks(column, _number(column, cell))
@@ -136,7 +136,7 @@ def _arm(column: Treatment, place: int | None) -> int:
     return compared.index(place) if place in compared else OUTSIDE
 
 
-def _place(column: Binary | Category | Treatment, cell: Any) -> int | None:  # noqa: ANN401
+def _place(column: Binary | Category | Treatment, cell: Any) -> int | None:
     """Return the place of a cell among the declared values; None where it is none of them."""
     number: float | None
     if isinstance(cell, str):
@@ -151,7 +151,7 @@ def _place(column: Binary | Category | Treatment, cell: Any) -> int | None:  # n
     return next((place for place, value in enumerate(declared) if float(value) == number), None)
 
 
-def _number(column: Real, cell: Any) -> float | None:  # noqa: ANN401
+def _number(column: Real, cell: Any) -> float | None:
     """Return a cell as a number; None where it is absent, a declared code or does not read as declared."""
     number: float | None
     if cell is None:
@@ -266,11 +266,11 @@ def _tie(record: Mapping[str, int]) -> list[int]:
     return [record[name] for name in ("treatment", "arm", *covariates, "outcome") if name in record]
 
 
-def _as_it_stands(when: Any, _: Unit) -> Any:  # noqa: ANN401
+def _as_it_stands(when: Any, _: Unit) -> Any:
     return when.encode() if isinstance(when, str) else when
 
 
-def _as_number(when: Any, unit: Unit) -> tuple[bool, float] | None:  # noqa: ANN401
+def _as_number(when: Any, unit: Unit) -> tuple[bool, float] | None:
     """Return the number or day that a text is; NaN is above all."""
     if not isinstance(when, str):
         return None

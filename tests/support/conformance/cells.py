@@ -224,7 +224,7 @@ def _of_type(cells: Sequence[Cell], kind: pa.DataType) -> list[Cell]:
     return [(name, value) for name, value in held if least <= value <= most]
 
 
-def _as_date(day: int, kind: pa.DataType) -> Any:  # noqa: ANN401 (as Arrow takes it)
+def _as_date(day: int, kind: pa.DataType) -> Any:
     return (
         np.datetime64(day, "D").item()
         if pa.types.is_date32(kind)

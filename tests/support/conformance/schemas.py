@@ -14,7 +14,7 @@ from dpcausal.schema.real import Real
 from dpcausal.schema.scale import LEAST_GAP, Scale
 from dpcausal.schema.schema import PROTECTS, Schema
 from dpcausal.schema.treatment import TableColumn, Treatment, table_column
-from dpcausal.testing.cells import Cell, hostile_cells
+from tests.support.conformance.cells import Cell, hostile_cells
 
 T = TypeVar("T")
 
