@@ -167,11 +167,16 @@ def test_weak_instrument_with_covariates_warns_and_keeps_its_test() -> None:
         outcome=unmetered.schema.outcome,
         covariates=[dpc.Binary("took"), dpc.Real("age", -1, 1)],
     )
-    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10))
-    effect = dpc.ComplierEffect("took", covariates=["age"]).estimate(vault, epsilon=1.0)
-    assert any("weak instrument" in text for text in effect.warnings)
-    assert effect.no_interval
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100))
+    hidden, effect = (
+        dpc.ComplierEffect("took", covariates=["age"]).estimate(vault, epsilon=epsilon) for epsilon in (1.0, 50.0)
+    )
+    for each in (hidden, effect):
+        assert any("weak instrument" in text for text in each.warnings)
+        assert each.no_interval
     assert 0 <= effect.p_value() <= 1
+    with pytest.raises(RefusedError, match="noise hides how age varies"):
+        hidden.p_value()
 
 
 class Summed(WrappedSource):

@@ -18,16 +18,13 @@ from dpcausal.results.effect_measures import (
     missing_lines,
     number_needed_to_treat,
     odds_ratio,
-    p_value,
-    ratio_interval,
     ratio_of_means,
-    ratio_p_value,
     shifted,
-    student_p_value,
 )
+from dpcausal.results.laws import NO_DENOMINATOR, NormalLaw, RatioLaw, StudentLaw
 from dpcausal.results.site_share import SiteShare
 from dpcausal.source import Source
-from dpcausal.uncertainty.interval import NoiseTerm, check_level, half_width, student_half_width, width_by_source
+from dpcausal.uncertainty.interval import NoiseTerm, check_level
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
@@ -168,15 +165,15 @@ class Effect(OtherNames):
     def limits(self, level: float) -> tuple[float, float]:
         """Return the limits for any probability, also one below 0.5, which only the calculation of a power needs."""
         self._check_interval()
-        sd = math.hypot(self.sampling_sd or 0.0, self.between_sd)
-        half = half_width(sd, self.noise, level, self.bias_bound)
+        return self._law.limits(level)
+
+    @property
+    def _law(self) -> NormalLaw:
+        """The law of the estimate's error."""
+        parts = (self.estimate, self.sampling_sd or 0.0, self.between_sd, self.noise, self.bias_bound)
         if self.ratio and self.contrasts is not None:
-            low, high = ratio_interval(self.contrasts, level)
-            wider = half - half_width(sd, self.noise, level)
-            return low - wider, high + wider
-        if self.degrees_of_freedom:
-            half = student_half_width(self.degrees_of_freedom, level) * (self.standard_error or 0.0) + self.bias_bound
-        return self.estimate - half, self.estimate + half
+            return RatioLaw(*parts, self.contrasts)
+        return StudentLaw(*parts, self.degrees_of_freedom) if self.degrees_of_freedom else NormalLaw(*parts)
 
     def with_bias(self, bound: float) -> Self:
         """Return the effect with this much more bias, in either direction, for its intervals to allow for."""
@@ -207,16 +204,11 @@ class Effect(OtherNames):
             alternative: `two-sided`, `greater` or `less`.
 
         Raises:
-            RefusedError: Where there is no valid interval.
+            RefusedError: Where there is no valid interval, unless that is for a weak instrument only.
         """
-        if self.ratio and self.contrasts is not None:
-            return ratio_p_value(self.contrasts, null, alternative, self.bias_bound)
-        self._check_interval()
-        if self.degrees_of_freedom:
-            error = self.standard_error or 0.0
-            return student_p_value(self.estimate - null, error, self.degrees_of_freedom, alternative, self.bias_bound)
-        error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
-        return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)
+        if self.no_interval != NO_DENOMINATOR:
+            self._check_interval()
+        return self._law.p_value(null, alternative)
 
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
@@ -298,8 +290,7 @@ class Effect(OtherNames):
     @property
     def width_by_source(self) -> tuple[float, float, float]:
         """95 % half-widths for sampling error, with differences between sites, and with privacy noise as well."""
-        sds, bias, freedom = (self.sampling_sd or 0.0, self.between_sd), self.bias_bound, self.degrees_of_freedom
-        return width_by_source(*sds, self.noise, bias_bound=bias, freedom=freedom)
+        return self._law.widths(0.95)
 
     def _title(self) -> str:
         title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}"

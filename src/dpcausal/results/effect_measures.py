@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcausal.errors import RefusedError
 from dpcausal.uncertainty.derivatives import Numbers, slopes
-from dpcausal.uncertainty.interval import NoiseTerm, beyond, check_alpha, half_width, student_beyond
+from dpcausal.uncertainty.interval import NoiseTerm, beyond, check_alpha, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.arrays import Array
 from dpcausal.utils.text import format_number
@@ -98,19 +98,6 @@ def p_value(
     return beyond((distance if alternative == "greater" else -distance) - bias, sampling_sd, noise)
 
 
-def student_p_value(distance: float, error: float, freedom: int, alternative: Alternative, bias: float = 0.0) -> float:
-    """Return the same by Student's t, for a standard error with so many degrees of freedom.
-
-    Example:
-        >>> round(student_p_value(2.776, 1.0, 4, "two-sided"), 2)
-        0.05
-    """
-    away = abs(distance) if alternative == "two-sided" else distance if alternative == "greater" else -distance
-    away = max(away - bias, 0.0) if alternative == "two-sided" else away - bias
-    one_side = student_beyond(away / error, freedom) if error else float(away <= 0)
-    return min(2 * one_side, 1.0) if alternative == "two-sided" else one_side
-
-
 def ratio_of_means(means: JointEstimate, level: float, name: str, half: HalfWidth = half_width) -> Measure:
     """Return the treated arm's mean over the control arm's, with Fieller's interval.
 
@@ -163,23 +150,6 @@ def ratio_interval(parts: JointEstimate, level: float) -> tuple[float, float]:
             hint=f"report the {parts.names[0]}, or use more units or more epsilon.",
         )
     return _fieller((numerator, denominator), parts.covariance, times)
-
-
-def ratio_p_value(parts: JointEstimate, null: float, alternative: Alternative, bias: float = 0.0) -> float:
-    """Return the p-value of the hypothesis that a ratio is `null`: that (numerator) - null (denominator) is 0.
-
-    It needs no expansion to first order, so it holds for a small denominator too (Anderson and Rubin 1949). With a bias
-    of the ratio it is the largest p-value of any ratio within that bias of `null`.
-    """
-    apart = parts.values[0] / parts.values[1] - null if parts.values[1] else 0.0
-    towards = {"greater": bias, "less": -bias, "two-sided": min(max(apart, -bias), bias)}
-    null += towards[alternative]
-    gradient = (1.0, -null)
-    distance = parts.values[0] - null * parts.values[1]
-    side: Alternative = alternative
-    if parts.values[1] < 0 and alternative != "two-sided":
-        side = "less" if alternative == "greater" else "greater"
-    return p_value(distance, parts.sampling_sd(gradient), parts.noise_along(gradient), side)
 
 
 def _fieller(values: tuple[float, float], covariance: Array, times: float) -> tuple[float, float]:

@@ -250,33 +250,6 @@ def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.polynomial.legendre.leggauss(100)
 
 
-def width_by_source(  # noqa: PLR0913 (each is a part of one error)
-    sampling_sd: float,
-    between_sd: float,
-    noise: Sequence[NoiseTerm],
-    level: float = 0.95,
-    *,
-    bias_bound: float = 0.0,
-    freedom: int = 0,
-) -> tuple[float, float, float]:
-    """Return half-widths for sampling error alone, with differences between sites, and with privacy noise as well.
-
-    A bound on the bias counts in each of them. With degrees of freedom they are those of Student's t.
-
-    Example:
-        >>> [round(each, 1) for each in width_by_source(1.0, 0.0, [NoiseTerm("gaussian", 1.0)])]
-        [2.0, 2.0, 2.8]
-    """
-    between = math.hypot(sampling_sd, between_sd)
-    if freedom:
-        error = math.sqrt(between**2 + sum(term.variance for term in noise))
-        times = student_half_width(freedom, level)
-        sampling, sites, whole = (times * each + bias_bound for each in (sampling_sd, between, error))
-        return sampling, sites, whole
-    sampling, sites = (half_width(each, (), level, bias_bound) for each in (sampling_sd, between))
-    return sampling, sites, half_width(between, noise, level, bias_bound)
-
-
 def inverted_half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> float:
     """Return the same distance as `half_width` without simulation: faster, and as exact for levels very near 1.
 

@@ -19,6 +19,7 @@ from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import ratio_interval
+from dpcausal.results.laws import NO_DENOMINATOR
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers
 from dpcausal.uncertainty.joint_estimate import JointEstimate
@@ -180,7 +181,7 @@ def _refusal(parts: JointEstimate) -> str:
     try:
         ratio_interval(parts, 0.95)
     except RefusedError:
-        return "the share of compliers is not distinguishable from 0; report the intention-to-treat effect"
+        return NO_DENOMINATOR
     return ""
 
 
