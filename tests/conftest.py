@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
-from checks import fork_server
 from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
@@ -132,11 +131,3 @@ def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def vault(table: pa.Table, schema: dpc.Schema) -> dpc.Vault:
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-5))
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the programs `page` and `dpcausal` of a fork server."""
-    folder = tmp_path_factory.mktemp("forks")
-    with fork_server.running(folder):
-        yield folder
