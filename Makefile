@@ -27,8 +27,8 @@ architecture:  ## who may import whom, and the other rules of the architecture
 test:  ## three at a time, since some wait for servers, and one thread each for linear algebra
 	$(TEST)
 
-slow:  ## what the gate leaves out: further cases, larger sizes, other examples of properties
-	$(TEST) -m "slow or hypothesis" --hypothesis-profile=search
+slow:  ## what the gate leaves out: further cases, larger sizes, other examples of properties, costly tests that passed
+	$(TEST) -m "slow or costly or hypothesis" --hypothesis-profile=search
 
 statistical:  ## ten times the tests that draw noise as it is in production and compare it with a law
 	for run in 1 2 3 4 5 6 7 8 9 10; do \

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
+from checks.closure import Sources
 from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
+from tests.support.accounts import Accounts
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
@@ -33,6 +35,10 @@ LONGEST_FIRST = (
 
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Accounts(leaves_out="costly" not in config.option.markexpr, sources=Sources()))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
