@@ -7,9 +7,9 @@ the pinned and with the newest dependencies, by every Python that is here, and b
 installs something.
 
 With `--if-changed`, as the gate calls it, nothing is done where the digests in `checks/passed.json` are those of the
-checkout. That of `release` is of what pyproject.toml declares, the oldest versions, which files there are, which names of
-libraries the package uses, and this check itself; that of `extras` of those that it declares, and of their uses. A
-check that passed writes its digest.
+checkout. The digest of `release` is of what pyproject.toml declares, the oldest versions, which files there are, which
+names of libraries the package uses, and this check itself; that of `extras` is of those that it declares, and of their
+uses. A check that passed writes its digest.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import tarfile
 import time
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
@@ -343,6 +343,13 @@ def try_python(wheel: Path, folder: Path, minor: int) -> None:
             print(f"    {error}")
 
 
+def record(digests: Mapping[str, str], done: Mapping[str, bool]) -> None:
+    """Write down what passed."""
+    for name, digest in digests.items():
+        if done[name]:
+            passed.record_pass(name, digest, passed.cpu_seconds())
+
+
 def main() -> None:
     """Try everything; end with an error at the first thing that is wrong."""
     parser = argparse.ArgumentParser(prog="python -m checks.release", description=(__doc__ or "").partition("\n")[0])
@@ -384,9 +391,7 @@ def main() -> None:
                     with step(f"Install the extra {extra} alone, and use it"):
                         try_extra(wheel, folder / f"extra-{extra}", extra)
                     shutil.rmtree(folder / f"extra-{extra}")
-    for name, done in {"release": base, "extras": extras}.items():
-        if done:
-            passed.record_pass(name, now[name], passed.cpu_seconds())
+    record(now, {"release": base, "extras": extras})
     print("release: ready")
 
 

@@ -29,7 +29,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 LONGEST_FIRST = (
     *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),
-    *("federation/transports", "test_documents.py", "test_tutorials.py", "testing", "benchmarks"),
+    *("federation/transports", "documents", "testing", "benchmarks"),
 )
 """Groups of tests, then folders and files. What takes longest starts first, so that no worker ends with it alone."""
 

@@ -120,6 +120,6 @@ def test_digest_changes_with_what_decides(changed: str, is_other: bool, root: Pa
 def test_closure_of_this_repository_is_a_part_of_it() -> None:
     sources = Sources()
     estimator = sources.closure(Path("src/dpcausal/estimators/average/difference_in_means.py"))
-    assert Path("src/dpcausal/calibration.py") in sources.closure(Path("tests/test_calibration.py"))
+    assert Path("src/dpcausal/guarantee.py") in sources.closure(Path("tests/test_guarantee.py"))
     assert not any(path.is_relative_to(Path("src/dpcausal/cli")) for path in estimator)
     assert len(estimator) < len(sources.modules) / 4

@@ -1,5 +1,3 @@
-"""A plugin of pytest for files of tests that run pages: `pytest_plugins = ["tests.support.programs"]`."""
-
 from collections.abc import Iterator
 from pathlib import Path
 

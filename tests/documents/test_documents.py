@@ -19,8 +19,6 @@ from checks.mkdocs_hooks import filled
 from dpcausal.testing import synthetic_table
 from tests.support.slow import SLOW
 
-pytest_plugins = ["tests.support.programs"]
-
 # What some pages need beyond this package: published tables (from the folder DPCAUSAL_DATA), programs, modules.
 FILES = {"docs/walkthrough.md": {"nsw.csv": "lalonde/nsw_lalonde_722.csv"}}
 PROGRAMS = {"docs/console.md": "curl", "docs/scaling.md": "java"}

@@ -8,8 +8,6 @@ import pytest
 from checks.tutorials import FOLDER, complaints, executed, notebooks, read, said, stripped
 from tests.support.slow import marked
 
-pytest_plugins = ["tests.support.programs"]
-
 LONG = {"hospitals", "varying"}  # the gate runs the pages docs/how-to/federated.md and docs/conditional.md
 TUTORIALS = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 
