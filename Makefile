@@ -5,7 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 TEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal slow statistical engines audit long
+.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal quick slow statistical engines audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -27,8 +27,11 @@ architecture:  ## who may import whom, and the other rules of the architecture
 test:  ## three at a time, since some wait for servers, and one thread each for linear algebra
 	$(TEST)
 
-slow:  ## what the gate leaves out: further cases, larger sizes, other examples of properties
-	$(TEST) -m "slow or hypothesis" --hypothesis-profile=search
+quick:  ## the tests that a change may break, for three minutes: of what differs from main, or make quick CHANGED="path path"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m checks.quick $(CHANGED)
+
+slow:  ## what the gate leaves out: further cases, larger sizes, other examples of properties, costly tests that passed
+	$(TEST) -m "slow or costly or hypothesis" --hypothesis-profile=search
 
 statistical:  ## ten times the tests that draw noise as it is in production and compare it with a law
 	for run in 1 2 3 4 5 6 7 8 9 10; do \

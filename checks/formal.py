@@ -5,8 +5,8 @@ changes in Python without its theorem fails the build. For which schemas and que
 is in `checks/formal_cases.py`, apart from the code. The Makefile's target is `formal`, because `proofs` writes the
 index of proofs.
 
-A build that passed writes the digest of its sources to `checks/formal.sha256`. While the digest is that of the
-checkout, the gate does not build again: it only compares the constants with the code.
+A build that passed writes the digest of its sources to `checks/passed.json`. While the digest is that of the checkout,
+the gate does not build again: it only compares the constants with the code.
 """
 
 import hashlib
@@ -22,14 +22,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from checks import formal_cases, formal_descriptions
+from checks import formal_cases, formal_descriptions, passed
 from checks.formal_cases import CASES, NORMS, PROTECTS, SETTINGS, Setting, cases, in_order
 from dpcausal.queries import GRID, QUERIES, Coordinate
 from dpcausal.queries.cutoff_moments import FINE
 from dpcausal.queries.summing import SummingQuery
 
 FOLDER = Path(__file__).parents[1] / "formal"
-CHECKED = Path(__file__).with_suffix(".sha256")
 CONSTANTS, GRIDS, CLAIMS, CERTIFIED = "Constants.v", "Grid.v", "Claims.v", "Certified.v"
 """The files that are written from the code. All others need the grids; only ties and certificates need the rest."""
 
@@ -223,7 +222,7 @@ def digest() -> str:
 
 def changed() -> bool:
     """Say whether anything changed since the last build that passed."""
-    return not CHECKED.is_file() or CHECKED.read_text(encoding="utf-8").strip() != digest()
+    return not passed.has_passed("formal", digest())
 
 
 def build(folder: Path) -> Build:
@@ -278,7 +277,7 @@ def main() -> None:
         done = build(FOLDER)
     except FormalError as error:
         sys.exit(f"formal: FAILED: {error}")
-    CHECKED.write_text(f"{digest()}\n", encoding="utf-8")
+    passed.record_pass("formal", digest(), passed.cpu_seconds())
     print(f"formal: {len(done.theorems)} theorems, {done.lines} lines, {done.seconds:.0f} s")
     print("axioms:", *done.axioms, sep="\n  ")
 

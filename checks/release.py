@@ -6,10 +6,10 @@ installed alone, into an empty environment of its own, and used (`checks/extras.
 the pinned and with the newest dependencies, by every Python that is here, and by every line of the documents that
 installs something.
 
-With `--if-changed`, as the gate calls it, nothing is done where the digests in `checks/release.sha256` are those of the
-checkout. The first is of what pyproject.toml declares, the oldest versions, which files there are, which names of
-libraries the package uses, and this check itself; the second of the extras that it declares, and of their uses. A check
-that passed writes its digest.
+With `--if-changed`, as the gate calls it, nothing is done where the digests in `checks/passed.json` are those of the
+checkout. The digest of `release` is of what pyproject.toml declares, the oldest versions, which files there are, which
+names of libraries the package uses, and this check itself; that of `extras` is of those that it declares, and of their
+uses. A check that passed writes its digest.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import tarfile
 import time
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
@@ -40,12 +40,12 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from checks import passed
 from checks.documents import DOCUMENTS, ROOT, blocks
 from checks.extras import USES
 
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = DECLARED["project"]
-CHECKED = ROOT / "checks" / "release.sha256"
 OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 
 COMMANDS = (
@@ -343,6 +343,13 @@ def try_python(wheel: Path, folder: Path, minor: int) -> None:
             print(f"    {error}")
 
 
+def record(digests: Mapping[str, str], done: Mapping[str, bool]) -> None:
+    """Write down what passed."""
+    for name, digest in digests.items():
+        if done[name]:
+            passed.record_pass(name, digest, passed.cpu_seconds())
+
+
 def main() -> None:
     """Try everything; end with an error at the first thing that is wrong."""
     parser = argparse.ArgumentParser(prog="python -m checks.release", description=(__doc__ or "").partition("\n")[0])
@@ -352,12 +359,10 @@ def main() -> None:
     parser.add_argument("--extras", action="store_true", help="each extra alone, and nothing else")
     parser.add_argument("--if-changed", action="store_true", help="only where packaging changed since it last passed")
     chosen = parser.parse_args()
-    now = [digest(), extras_digest()]
-    before = CHECKED.read_text(encoding="utf-8").split() if CHECKED.is_file() else []
-    before += [""] * (2 - len(before))
-    everything, changed = chosen.all, [one != other for one, other in zip(now, before, strict=True)]
-    base = everything or (changed[0] if chosen.if_changed else not chosen.extras)
-    extras = everything or chosen.extras or (chosen.if_changed and changed[1])
+    now, everything = {"release": digest(), "extras": extras_digest()}, chosen.all
+    changed = {name: not passed.has_passed(name, each) for name, each in now.items()}
+    base = everything or (changed["release"] if chosen.if_changed else not chosen.extras)
+    extras = everything or chosen.extras or (chosen.if_changed and changed["extras"])
     if not (base or extras):
         print("release: nothing changed since it was ready")
         return
@@ -386,8 +391,7 @@ def main() -> None:
                     with step(f"Install the extra {extra} alone, and use it"):
                         try_extra(wheel, folder / f"extra-{extra}", extra)
                     shutil.rmtree(folder / f"extra-{extra}")
-    tried = [new if done else old for new, old, done in zip(now, before, (base, extras), strict=True)]
-    CHECKED.write_text("".join(f"{each}\n" for each in tried), encoding="utf-8")
+    record(now, {"release": base, "extras": extras})
     print("release: ready")
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
-from checks import fork_server
+from checks.closure import Sources
 from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
+from tests.support.accounts import Accounts
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
@@ -28,12 +29,16 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 LONGEST_FIRST = (
     *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),
-    *("federation/transports", "test_documents.py", "test_tutorials.py", "testing", "benchmarks"),
+    *("federation/transports", "documents", "testing", "benchmarks"),
 )
 """Groups of tests, then folders and files. What takes longest starts first, so that no worker ends with it alone."""
 
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Accounts(leaves_out="costly" not in config.option.markexpr, sources=Sources()))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -132,11 +137,3 @@ def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def vault(table: pa.Table, schema: dpc.Schema) -> dpc.Vault:
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-5))
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the programs `page` and `dpcausal` of a fork server."""
-    folder = tmp_path_factory.mktemp("forks")
-    with fork_server.running(folder):
-        yield folder

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 import dpcausal
-from checks import release
+from checks import passed, release
 from checks.documents import ROOT
 from checks.extras import USES
 from checks.release import OLDEST, PINNED, PROJECT, faults, install_lines, library_names, oldest, pins
@@ -139,7 +139,7 @@ def test_release_check_runs_where_and_only_where_packaging_changed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     built: list[str] = []
-    monkeypatch.setattr(release, "CHECKED", tmp_path / "release.sha256")
+    monkeypatch.setattr(passed, "FILE", tmp_path / "passed.json")
     monkeypatch.setattr(release, "build", lambda _: built.append("built") or (tmp_path, tmp_path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(release, "look_into", lambda *_: None)
     monkeypatch.setattr(release, "try_wheel", lambda *_: None)

@@ -1,0 +1,141 @@
+"""The import closure of a file: the files of this repository that decide what it does, how far away, and their digest.
+
+It is read off the source text. A name that a package passes on, as `dpcausal` passes on `dpcausal.Vault`, stands for
+the module that defines it, so that one who uses a name does not depend on its neighbours. A package that works while
+it is imported, with a loop, comes as a whole. So does one that is used otherwise than by its names. Imports for type
+checkers decide nothing. A string that names a module counts as an import of it.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"dpcausal": "src/dpcausal", "tests": "tests", "checks": "checks", "benchmarks": "benchmarks"}
+WRITTEN = Path("benchmarks/results")
+"""What code writes and does not depend on."""
+
+
+class Sources:
+    """The files of a checkout. Paths are relative to its root.
+
+    Args:
+        root: The checkout.
+    """
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
+        self._trees: dict[str, ast.Module] = {}
+        self._imports: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def modules(self) -> dict[str, Path]:
+        """The file of each module; that of a package is its `__init__.py`."""
+        found = {}
+        for package, place in PACKAGES.items():
+            for path in sorted((self.root / place).rglob("*.py")):
+                name = ".".join([package, *path.relative_to(self.root / place).with_suffix("").parts])
+                found[name.removesuffix(".__init__")] = path.relative_to(self.root)
+        return found
+
+    @cached_property
+    def data(self) -> dict[Path, list[Path]]:
+        """The files that are not Python, by the nearest folder above them that holds modules."""
+        folders = {path.parent for path in self.modules.values()}
+        found: dict[Path, list[Path]] = {}
+        for place in PACKAGES.values():
+            for path in sorted((self.root / place).rglob("*")):
+                file = path.relative_to(self.root)
+                if path.is_file() and path.suffix not in {".py", ".pyc"} and not file.is_relative_to(WRITTEN):
+                    found.setdefault(next(above for above in file.parents if above in folders), []).append(file)
+        return found
+
+    def closure(self, *files: Path) -> dict[Path, int]:
+        """Return every module's file that some files need, themselves included, with the least number of imports."""
+        names = {path: name for name, path in self.modules.items()}
+        seen: dict[str, int] = {}
+        reached = {names[file] for file in files}
+        distance = 0
+        while reached:
+            seen |= dict.fromkeys(reached, distance)
+            reached = {each for module in reached for each in self.imports(module)} - seen.keys()
+            distance += 1
+        return {self.modules[name]: distance for name, distance in seen.items()}
+
+    def conftests(self, file: Path) -> list[Path]:
+        """Return the files of fixtures of a file of tests."""
+        return [path for above in file.parents if (path := above / "conftest.py") in self.modules.values()]
+
+    def digest(self, *files: Path, other: Iterable[Path] = ()) -> str:
+        """Return the digest of all that some files need, with the files beside it that are not Python, and others."""
+        needed = self.closure(*files)
+        data = (file for folder in {path.parent for path in needed} for file in self.data.get(folder, []))
+        digest = hashlib.sha256()
+        for file in sorted({*needed, *data, *other}):
+            digest.update(f"{file} {hashlib.sha256((self.root / file).read_bytes()).hexdigest()}\n".encode())
+        return digest.hexdigest()
+
+    def imports(self, module: str) -> frozenset[str]:
+        """Return the modules that a module needs directly."""
+        if module not in self._imports:
+            self._imports[module] = frozenset(self._named(module)) & self.modules.keys() - {module}
+        return self._imports[module]
+
+    def _named(self, module: str) -> Iterator[str]:
+        nodes = list(_executed(self._tree(module)))
+        known: dict[str, str] = {}  # modules by the names that they have here
+        for node in nodes:
+            match node:
+                case ast.Import(names):
+                    known |= {each.asname: each.name for each in names if each.asname}
+                    known |= dict([2 * (each.name.partition(".")[0],) for each in names if not each.asname])
+                    yield from (each.name for each in names if "." in each.name and not each.asname)
+                case ast.ImportFrom(module=str(origin), names=names):
+                    for each in names:
+                        if (submodule := f"{origin}.{each.name}") in self.modules:
+                            known[each.asname or each.name] = submodule
+                        else:
+                            yield self._home(origin, each.name)
+                case ast.Constant(str(text)) if "." in text:
+                    yield from (text, *(each for each in self.modules if text[-1] == "." and each.startswith(text)))
+                case ast.Attribute(attr="iter_modules"):
+                    yield from (each for each in self.modules if each.rpartition(".")[0] == module)
+        attributes = {node.value: node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        uses = [node for node in nodes if isinstance(node, ast.Name) and node.id in known]
+        unused = known.keys() - {use.id for use in uses}
+        yield from (known[name] for name in unused if name != known[name])
+        for use in uses:
+            yield self._home(known[use.id], attributes[use]) if use in attributes else known[use.id]
+
+    def _home(self, module: str, name: str) -> str:
+        """Return the module that a name of a module stands for."""
+        if f"{module}.{name}" in self.modules:
+            return f"{module}.{name}"
+        if self._is_package(module) and not any(isinstance(node, ast.For) for node in self._tree(module).body):
+            for node in ast.walk(self._tree(module)):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    for each in node.names:
+                        if name == (each.asname or each.name):
+                            return self._home(node.module, each.name)
+        return module
+
+    def _is_package(self, module: str) -> bool:
+        return module in self.modules and self.modules[module].name == "__init__.py"
+
+    def _tree(self, module: str) -> ast.Module:
+        if module not in self._trees:
+            self._trees[module] = ast.parse((self.root / self.modules[module]).read_bytes())
+        return self._trees[module]
+
+
+def _executed(tree: ast.Module) -> Iterator[ast.AST]:
+    """Return the nodes of a tree without what only type checkers read."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)

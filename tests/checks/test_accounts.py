@@ -1,0 +1,107 @@
+"""Costly tests run where something that they need changed, and what tests cost is written down."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checks import passed
+from checks.closure import Sources
+from tests.support.accounts import VARIABLE, Accounts
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+import pytest
+
+def needed():
+    import tests.helper
+
+@pytest.mark.costly("deploy")
+def test_first(): ...
+
+@pytest.mark.costly
+def test_second(): assert {second} == 2
+
+@pytest.mark.costly
+@pytest.mark.slow
+def test_larger(): ...
+
+def test_cheap(): assert sum(range(10 ** 6))
+"""
+SETTINGS = """
+[pytest]
+markers =
+    slow
+    costly
+addopts = -p no:cacheprovider -m "not slow"
+"""
+
+
+@pytest.fixture
+def root(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with a file of tests, and without passes."""
+    empty = dict.fromkeys(("tests/helper.py", "src/dpcausal/other.py", "deploy/start.sh", "constraints.txt"), "")
+    for name, text in {**empty, "tests/test_file.py": TESTS.format(second=2), "pytest.ini": SETTINGS}.items():
+        (pytester.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (pytester.path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(passed, "FILE", pytester.path / "passed.json")
+    return pytester.path
+
+
+def run(pytester: pytest.Pytester, *words: str) -> list[int]:
+    """Return how many tests passed, were skipped and failed."""
+    accounts = Accounts(leaves_out="costly" not in words, sources=Sources(pytester.path))
+    return [*pytester.inline_run("tests", *words, plugins=[accounts]).countoutcomes()]
+
+
+def test_costly_tests_run_once_where_nothing_changes(
+    root: Path, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(pytester) == [3, 0, 0]
+    assert run(pytester, "-rs") == [1, 2, 0]
+    last = passed.last_pass("tests/test_file.py")
+    assert last
+    assert f"passed on {last.date}, and nothing that it needs changed since" in capsys.readouterr().out
+    assert run(pytester, "-m", "costly") == [3, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "runs_again"),
+    [
+        ("tests/test_file.py", True),
+        ("tests/helper.py", True),
+        ("deploy/start.sh", True),
+        ("constraints.txt", True),
+        ("src/dpcausal/other.py", False),
+    ],
+)
+def test_costly_tests_run_again_where_what_they_need_changed(
+    changed: str, runs_again: bool, root: Path, pytester: pytest.Pytester
+) -> None:
+    run(pytester)
+    with (root / changed).open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert run(pytester) == ([3, 0, 0] if runs_again else [1, 2, 0])
+
+
+def test_file_with_a_failure_did_not_pass(root: Path, pytester: pytest.Pytester) -> None:
+    (root / "tests/test_file.py").write_text(TESTS.format(second=3), encoding="utf-8")
+    assert run(pytester) == [2, 0, 1]
+    assert run(pytester) == [2, 0, 1]
+    assert passed.last_pass("tests/test_file.py") is None
+
+
+def test_part_of_a_file_is_not_a_pass(root: Path, pytester: pytest.Pytester) -> None:
+    assert run(pytester, "-k", "first") == [1, 0, 0]
+    assert passed.last_pass("tests/test_file.py") is None
+
+
+def test_seconds_of_each_file_are_written(
+    root: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(root / "seconds.json"))
+    run(pytester)
+    seconds = json.loads((root / "seconds.json").read_text(encoding="utf-8"))
+    assert seconds.keys() == {"collection", "tests/test_file.py"}
+    assert all(each > 0 for each in seconds.values())
