@@ -13,7 +13,6 @@ from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import totals
 from dpcausal.sums.numbers import GRID, ONE, Between, Bin, Clip, Code, Constant, Ticks, Where, equals, indicator, sign
 from dpcausal.sums.printing import sql
-from dpcausal.sums.serialization import from_json, to_json
 from dpcausal.vault import adding
 from dpcausal.vault.table import open_table
 from tests.sums.agreement import disagreements, uneven
@@ -37,10 +36,6 @@ UNITS = {"treatment": np.array([0, 1, 1, 1]), "outcome": np.array([5, -7, GRID, 
         lambda: Sums({}, {"size": ONE}, weights={"total": Fraction(1)}),
         lambda: Sums({}, {"size": ONE}, weights={"size": Fraction(0)}),
         lambda: Sums({}, {"size": ONE}, weights={"size": 0.1}),  # type: ignore[dict-item]
-        lambda: from_json({}),
-        lambda: from_json(to_json(Sums({}, {"size": ONE})) | {"more": 1}),
-        lambda: from_json(to_json(Sums({}, {"size": ONE})) | {"weights": {"size": "1e999999999"}}),
-        lambda: from_json(to_json(Sums({}, {"size": ONE})) | {"labels": [1]}),
     ],
 )
 def test_what_is_no_description_is_refused(make: Any) -> None:

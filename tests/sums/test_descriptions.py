@@ -17,7 +17,6 @@ from dpcausal.schema.schema import Protects
 from dpcausal.sums.adding import addends
 from dpcausal.sums.evaluation import evaluate
 from dpcausal.sums.printing import is_printable, sql
-from dpcausal.sums.serialization import digest, from_json, to_json
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
 from tests.sums.agreement import NORMS, described, disagreements, uneven
@@ -121,13 +120,8 @@ def test_only_what_is_no_sum_over_units_has_no_description() -> None:
     assert {name for name, is_described in by_name.items() if not is_described} == NO_SUMS
 
 
-def test_descriptions_are_read_back_as_they_were_written() -> None:
-    seen = set()
-    last = {type(query): query for query in kinds() if not hasattr(query, "clip")}  # long tables take long to write
+def test_descriptions_label_each_of_their_cells() -> None:
+    last = {type(query): query for query in kinds()}
     for query in last.values():
         for sums in query.sums(seen_by(query, THREE_ARMS), "record", "l2"):
-            again = from_json(to_json(sums))
-            assert (again, digest(again)) == (sums, digest(sums))
-            seen.add(digest(sums))
             assert math.prod(sums.cells.values()) == len(sums.labels)
-    assert len(seen) >= len(last)

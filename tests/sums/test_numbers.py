@@ -32,7 +32,6 @@ from dpcausal.sums.numbers import (
     Where,
 )
 from dpcausal.sums.printing import floating_sql, is_printable, sql
-from dpcausal.sums.serialization import number_from_json, number_to_json
 from dpcausal.utils.arrays import Int64s
 from dpcausal.vault.engines.ranges import Rules, ValueRange, query_ranges
 from tests.sums.trees import numbers
@@ -86,7 +85,6 @@ def test_numbers_are_within_their_ranges_and_the_same_everywhere(number: Number)
     floating = floating_sql(number)
     if floating is not None:
         assert fetched(floating, "floating") == expected.tolist()
-    assert number_from_json(number_to_json(number)) == number
     assert set(tree.columns(number)) <= set(CELLS)
 
 
@@ -176,21 +174,6 @@ def test_trees_that_are_too_deep_or_too_large_are_refused() -> None:
         Shift(deep, 1)
     with pytest.raises(QueryError, match="nodes"):
         Sum(tuple(Ticks("outcome") for _ in range(MOST_NODES)))
-    nested: Any = ["ticks", "outcome"]
-    for _ in range(100_000):
-        nested = ["shift", nested, 1]
-    with pytest.raises(QueryError, match="deep"):
-        number_from_json(nested)
-    with pytest.raises(QueryError, match="nodes"):
-        number_from_json(["sum", *[1] * (MOST_NODES + 1)])
-
-
-@pytest.mark.parametrize(
-    "given_", [None, True, 1.5, "outcome", {}, [], ["ticks"], ["exp", 1], ["lookup", 0, 3], ["sum", []]]
-)
-def test_json_that_is_no_number_is_refused(given_: Any) -> None:
-    with pytest.raises(QueryError):
-        number_from_json(given_)
 
 
 def test_long_tables_are_left_to_kernels() -> None:
