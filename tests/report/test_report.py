@@ -125,10 +125,8 @@ def test_page_that_does_not_escape_is_caught(hostile: Report, monkeypatch: pytes
         check_harmless(hostile.to_html())
 
 
-def test_hostile_text_does_not_break_json_and_yaml(hostile: Report) -> None:
+def test_hostile_text_does_not_break_json(hostile: Report) -> None:
     assert json.loads(hostile.to_json())["effect"]["outcome"] == HOSTILE
-    yaml: Any = pytest.importorskip("yaml")
-    assert yaml.safe_load(hostile.to_registry())["deployment"]["basic"]["name"] == HOSTILE
 
 
 def test_page_is_complete_and_accessible(report: Report) -> None:
@@ -338,8 +336,6 @@ def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, sch
     assert [line[0] for line in part(reports["no"], "diagnostics").tables[0].lines] == ["overlap", "balance"]
     assert [line[2] for line in part(reports["no"], "diagnostics").tables[0].lines] == ["fails", "passes"]
     assert dict(part(reports["no"], "privacy").items)["diagnostics"].startswith("epsilon 0.75, delta 0; together")
-    assert "arm_moments epsilon 1; " in reports["no"].to_registry()
-    assert "covariate_sums epsilon 0.25" in reports["no"].to_registry()
     assert reports["no"].to_html().count("<img") == 2 + Report.of(effect, study, date=DAY).to_html().count("<img")
     kinds = [each["kind"] for each in json.loads(reports["no"].to_json())["diagnoses"]]
     assert kinds == ["overlap", "balance"]
@@ -518,7 +514,7 @@ def test_interval_is_computed_once(
 
     monkeypatch.setattr(dpc.Effect, "interval", interval)
     report = Report.of(effect, study, date=DAY)
-    for write in (report.to_html, report.to_json, report.to_registry):
+    for write in (report.to_html, report.to_json):
         write()
     assert computed == [effect]
 

@@ -24,10 +24,6 @@ def report(  # noqa: PLR0913, PLR0917
         Path | None, typer.Option(exists=True, dir_okay=False, help="The balance that dpcausal run wrote.")
     ] = None,
     out: Annotated[Path, typer.Option(dir_okay=False, help="The page to write.")] = Path("report.html"),
-    registry: Annotated[
-        Path | None,
-        typer.Option(dir_okay=False, help="The YAML record for the OpenDP registry of deployments to write."),
-    ] = None,
     smallest_worthwhile_effect: Annotated[
         float, typer.Option(min=0, help="The minimal important difference, fixed in advance.")
     ] = 0.0,
@@ -49,8 +45,6 @@ def report(  # noqa: PLR0913, PLR0917
         smallest_worthwhile_effect=smallest_worthwhile_effect,
     )
     out.write_text(page.to_html(Theme.from_toml(theme) if theme else None), encoding="utf-8")
-    if registry:
-        registry.write_text(page.to_registry(), encoding="utf-8")
     typer.echo(
         page.to_json()
         if as_json

@@ -1,4 +1,4 @@
-"""A report on an effect: everything needed to judge it, as HTML, JSON and a registry record."""
+"""A report on an effect: everything needed to judge it, as HTML and JSON."""
 
 import datetime as dt
 import json
@@ -15,12 +15,10 @@ from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledg
 from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.report.registry import registry_record
 from dpcausal.report.remedies import interval_remedies, least_sampling_sd
 from dpcausal.report.section import Picture, ReportInputs, Section
 from dpcausal.report.sections import sections_of
 from dpcausal.report.verdict import balance_after, verdict_on
-from dpcausal.report.yaml import to_yaml
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.study.study import Study
@@ -149,10 +147,6 @@ class Report(ReportInputs):
             "sections": [asdict(section) for section in self.sections],
         }
         return json.dumps(document, indent=1, allow_nan=False)
-
-    def to_registry(self) -> str:
-        """Return a draft record for a registry of differential-privacy deployments, in YAML."""
-        return to_yaml(registry_record(self))
 
 
 def _interval(effect: Effect) -> Interval | None:

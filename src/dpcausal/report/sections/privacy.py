@@ -6,7 +6,6 @@ from importlib.metadata import version
 from dpcausal.page.numbers import short
 from dpcausal.price import Amount, Price
 from dpcausal.release import Receipt
-from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Item, ReportInputs, Section, Table
 
 NOISE = (
@@ -96,11 +95,6 @@ def _study(report: ReportInputs) -> list[Item]:
     price = max((report.study.price(site) for site in ("", *report.study.epsilons)), key=lambda each: each.epsilon)
     more = len(price.parts) > 1 + len(report.diagnoses)
     return [("price", loss_words(price))] if more else []
-
-
-def count_answers(ledger: LedgerSummary) -> str:
-    """Return the number of paid answers, in words."""
-    return "1 answer" if len(ledger.payments) == 1 else f"{len(ledger.payments)} answers"
 
 
 def _composition(rule: str) -> str:
