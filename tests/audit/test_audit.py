@@ -3,12 +3,14 @@
 import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from dpcausal.audit import CHECKS, NOT_AUDITED, AuditReport, Finding, audit, lower_bound, worst_pairs
+import dpcausal as dpc
+from dpcausal.audit import CHECKS, NOT_AUDITED, AuditReport, Finding, audit, fuzz, hostile, lower_bound, worst_pairs
 from dpcausal.audit.losses import claims
 from dpcausal.audit.opening import _full_disk
 from dpcausal.audit.run import Watcher
@@ -58,6 +60,17 @@ def test_pairs_are_neighbours(protects: str) -> None:
     for pair in pairs:
         assert repr(pair.before) != repr(pair.after)
         assert all(repr(pair.before[name]) == repr(pair.after[name]) for name in public)
+
+
+def test_outcomes_that_cannot_be_missing_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = next(hostile.listed_strangers())
+    totals = replace(plain.layout.schema, unit=dpc.Unit("who", by="age", sum=["score"]))
+    pairs = [replace(plain, layout=replace(plain.layout, schema=totals, turn=turn)) for turn in range(3)]
+    monkeypatch.setattr(fuzz, "listed_strangers", lambda: pairs)
+    counting = [target for target in TARGETS if target.counts_missing]
+    assert "MissingOutcomes" in {target.estimator for target in counting}
+    found = fuzz.check_shape(1, targets=[*counting, PLAIN])
+    assert found.passed, found.detail
 
 
 def test_a_table_that_is_no_neighbour_would_be_seen() -> None:

@@ -229,7 +229,12 @@ def _asked(table: object, schema: Schema, targets: Sequence[Target]) -> Iterator
         return
     yield repr(vault), vault.n, vault.arm_sizes if schema.protects == "record" else None
     undeclared = (None, schema.treatment.undeclared)  # what is proved for more is proved for two arms only
-    asking = [each for each in targets if each.protects == schema.protects and each.undeclared in undeclared]
+    asking = [
+        each
+        for each in targets
+        if each.protects == schema.protects and each.undeclared in undeclared
+        if schema.outcome_may_be_missing or not each.counts_missing
+    ]
     for target in (*asking, of_estimator("an unruly learner", _UNRULY, schema.protects)):
         read = len(vault.readings)
         try:

@@ -82,6 +82,7 @@ class Target:
         epsilon: The claimed epsilon.
         undeclared: The arm to which an undeclared value counts; None where such units are outside the comparison.
         complete: Whether no unit is outside for the lack of an outcome; see `dpcausal.testing.standard_schema`.
+        counts_missing: Whether it asks how many outcomes are missing, for which a schema must allow them to be.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Target:
     epsilon: float = 1.0
     undeclared: Value | None = None
     complete: bool | None = None
+    counts_missing: bool = False
 
     @property
     def estimator(self) -> str:
@@ -136,7 +138,8 @@ def ask_query(source: Source, query: Query, epsilon: float, delta: float) -> Rel
 
 def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) -> Target:
     """Return a query as a target."""
-    return Target(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
+    ask = partial(ask_query, query=query, epsilon=1.0, delta=delta)
+    return Target(name, ask, protects, delta, delta > 0, counts_missing=query.counts_missing)
 
 
 def ask_narrowed(source: Source) -> Release:
@@ -255,7 +258,7 @@ _VARIANTS: tuple[Target, ...] = (
         DELTA,
     ),
     of_query("MissingOutcomes", MissingOutcomes(), "record"),
-    Target("MissingOutcomes, outcomes", _COUNT_MISSING, "outcome", complete=False),
+    Target("MissingOutcomes, outcomes", _COUNT_MISSING, "outcome", complete=False, counts_missing=True),
     of_query("MissingOutcomes, Gaussian", MissingOutcomes(), "record", DELTA),
     of_estimator("ScheduledDifference", ScheduledDifference("ward"), "record"),
     of_query("ScheduledDifference, Gaussian", LookMoments(Cut("ward"), 1), "record", DELTA),
