@@ -12,8 +12,10 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError, RefusedError
+from dpcausal.estimators import plausibility
 from dpcausal.estimators.average import estimator_for
 from dpcausal.testing import check_estimator, standard_schema
+from tests.support.noise import seeded
 
 SCHEMA = dpc.Schema(
     dpc.Treatment("treat"), dpc.Real("score", 0, 100), [dpc.Real("dose", 0, 40), dpc.Category("sex", ["f", "m"])]
@@ -145,6 +147,24 @@ def test_an_interval_is_refused_where_noise_bends_the_formula() -> None:
     with pytest.raises(RefusedError, match="noise"):
         small.interval()
     assert np.isfinite(small.estimate)
+
+
+def test_an_interval_that_luck_may_have_given_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = cells(2_000)
+    columns["dose"] = np.random.default_rng(4).uniform(0, 60, 2_000)
+
+    def warnings(high: float) -> list[str]:
+        schema = replace(SCHEMA, covariates=[dpc.Real("dose", 0, high)])
+        source = dpc.Vault(pa.table(columns), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+        with seeded(0):
+            effect = SLOPE.estimate(source, epsilon=1.0)
+        assert not effect.no_interval
+        return [text for text in effect.warnings if "dose varies by hardly more" in text]
+
+    assert not warnings(60)
+    assert warnings(250)
+    monkeypatch.setattr(plausibility, "_SURELY", 0.0)  # the mutant
+    assert not warnings(250)
 
 
 def test_a_formula_without_a_value_says_so() -> None:

@@ -14,11 +14,12 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
-from dpcausal.estimators import scale_fit, score_noise
+from dpcausal.estimators import plausibility, scale_fit, score_noise
 from dpcausal.results.effect import Estimator
 from dpcausal.source import SummedSource
 from tests.statistics.samplers import Undrawn
 from tests.support.engines import CachedEngine
+from tests.support.noise import seeded
 
 pytestmark = pytest.mark.xdist_group("statistics")
 
@@ -111,6 +112,27 @@ def test_a_hidden_confounder_without_a_scale_has_no_interval(name: str) -> None:
     assert isinstance(effect, dpc.Effect)
     assert "hides how creatinine varies" in effect.no_interval
     assert effect.unadjusted == ("creatinine",)
+
+
+def _warnings_of_weights(n: int, epsilon: float) -> list[str]:
+    """Return what is said of a number without a scale by weights that have an interval."""
+    table, _ = _table("value", n)
+    vault = dpc.Vault(
+        table, _schema(dpc.Real("creatinine", 0, 3.5)), ledger="sqlite://", budget=dpc.Budget(epsilon=20, delta=1e-3)
+    )
+    with seeded():
+        effect = ESTIMATORS["weighting, ATO"].estimate(SummedSource(vault), epsilon=epsilon, delta=1e-6)
+    assert not effect.no_interval
+    return [text for text in effect.warnings if "varies by hardly more" in text]
+
+
+def test_weights_on_a_number_that_hardly_varies_beyond_noise_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not _warnings_of_weights(20_000, 8.0)
+    (warning,) = _warnings_of_weights(5_000, 1.5)
+    assert warning.startswith("creatinine")
+    assert "typical=" in warning
+    monkeypatch.setattr(plausibility, "_SURELY", 0.0)  # the mutant
+    assert not _warnings_of_weights(5_000, 1.5)
 
 
 def _complier_effect(shape: Shape) -> tuple[dpc.Effect, float]:

@@ -33,7 +33,7 @@ from dpcausal.utils.validation import did_you_mean
 
 _FUNCTIONS = {"sqrt": np.sqrt, "log": np.log, "exp": np.exp}
 _PUBLIC = ("middle", "half")
-_TOTAL = "total"
+_TOTAL, _VARIANCE = "total", "variance"
 _LARGEST_POWER = 8
 _UNITS = "n"
 """The number of units in formulas, where no sum or formula has this name."""
@@ -43,6 +43,13 @@ def columns_in(texts: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns of which formulas have moments."""
     calls = (each for text in texts.values() for each in _numbers(parse(text)) if isinstance(each, Call))
     return tuple(name for call in calls if call.function in MOMENTS for name in columns_of(call))
+
+
+def variances_in(texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns of which formulas have variances, each once."""
+    calls = (each for text in texts.values() for each in _numbers(parse(text)) if isinstance(each, Call))
+    columns = (columns_of(call) for call in calls if call.function == _VARIANCE)
+    return tuple(dict.fromkeys(name for (name,) in columns))
 
 
 def sums_for(texts: Mapping[str, str], own: Mapping[str, str], schema: Schema) -> dict[str, str]:

@@ -5,7 +5,8 @@ without one may still be wrong.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
@@ -29,6 +30,9 @@ _OUTSIDE = 0.1
 
 _FAR = 2.0
 """A width is far from the planned one where it is so many times as large or as small."""
+
+_SURELY = 6.0
+"""A variance of fewer standard deviations of the noise in it may be large by luck, which lets an interval be given."""
 
 _FREE = "This warning uses released numbers only and cost no privacy."
 _CELLS = "cells that do not match the declaration (decimal or thousands signs, units, spelling)"
@@ -67,6 +71,7 @@ class Signs:
         variance: The outcome's variance within arms or strata.
         compared: The number of units in the comparison, where it was released without the arms' sizes.
         unread: Covariates whose values all equal that of an unreadable cell, within noise.
+        spreads: The variances of numbers without a scale that a model rests on, by their names.
     """
 
     sizes: tuple[Measured, ...] = ()
@@ -74,6 +79,7 @@ class Signs:
     variance: Measured | None = None
     compared: Measured | None = None
     unread: tuple[str, ...] = ()
+    spreads: Mapping[str, Measured] = field(default_factory=dict)
 
 
 def compared_in(release: Release) -> Measured | None:
@@ -99,7 +105,27 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
         *_of_outside(effect, schema, signs),
         *_of_range(effect, schema),
     )
-    return with_warnings(effect, *found)
+    remedy = "declare between which values most of it lies (typical=), or tighter bounds"
+    return warned_of_spreads(with_warnings(effect, *found), signs.spreads, remedy)
+
+
+def warned_of_spreads(effect: Effect, spreads: Mapping[str, Measured], remedy: str) -> Effect:
+    """Return the effect with a warning for each variance that may be large by luck; without an interval there is none.
+
+    Args:
+        effect: The effect.
+        spreads: The variances, by the names of their columns.
+        remedy: What makes the warning go away.
+    """
+    if effect.rehearsed or effect.no_interval:
+        return effect
+    texts = (
+        f"{name} varies by hardly more than the noise in its variance, which may seem large by luck: the interval may "
+        f"be far too narrow, and around a wrong estimate. To be sure, {remedy}"
+        for name, spread in spreads.items()
+        if spread.value < _SURELY * spread.noise_sd
+    )
+    return with_warnings(effect, *texts)
 
 
 def with_warnings(effect: Effect, *texts: str) -> Effect:

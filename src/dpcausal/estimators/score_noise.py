@@ -9,13 +9,14 @@ quarter of the outcome's variance; likelihood, released moments with their known
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
 from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
+from dpcausal.estimators.plausibility import Measured
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.covariate_moments import explained
@@ -92,6 +93,7 @@ class CovariateSpread:
         parts: The share of the outcome's variance that each feature explains, before anything is known.
         uncertain: The standard deviation of each variance's error, as a share of it.
         hidden: Numbers without a scale of which noise hides how they vary.
+        unscaled: The variances of numbers without a scale as they were found, by name.
     """
 
     units: float
@@ -104,6 +106,7 @@ class CovariateSpread:
     parts: Array
     uncertain: Array
     hidden: tuple[str, ...] = ()
+    unscaled: Mapping[str, Measured] = field(default_factory=dict)
 
     @classmethod
     def of(cls, query: CovariateMoments, release: Release, source: Source) -> Self:
@@ -123,7 +126,7 @@ class CovariateSpread:
         )
         means = np.clip(totals[:, 0], -1, 1)
         variances, parts, uncertain = np.ones(len(names)), np.ones(len(names)), np.zeros(len(names))
-        hidden = []
+        hidden, unscaled = [], {}
         covariance = np.zeros((len(names), len(names)))
         place = 0
         for column in covariates_named(query.covariates, schema):
@@ -134,8 +137,10 @@ class CovariateSpread:
                 made, sd = _scaled_variance(found, noise) if column.scale else _variance(found, noise)
                 covariance[place, place] = variances[place] = made
                 uncertain[place] = sd / made
-                if not column.scale and found < MIN_SPREAD_RESOLUTION * math.sqrt(noise):
-                    hidden.append(column.name)
+                if not column.scale:
+                    unscaled[column.name] = Measured(found, math.sqrt(noise))
+                    if found < MIN_SPREAD_RESOLUTION * math.sqrt(noise):
+                        hidden.append(column.name)
             elif len(column.values) == 2:
                 found = 1 - totals[place, 0] ** 2 + totals[place, 1]
                 covariance[place, place] = variances[place] = min(max(found, 10 * _LEAST_SHARE), 1.0)
@@ -158,6 +163,7 @@ class CovariateSpread:
             parts=parts * explained(schema, centre) / len(query.covariates),
             uncertain=uncertain,
             hidden=tuple(hidden),
+            unscaled=unscaled,
         )
 
     def slopes(self, outcome_sd: float, due_to_effect: Array | float = 0.0) -> Slopes:

@@ -83,6 +83,7 @@ class WeightedMeans:
             ),
             variance=Measured(spread, hidden),
             compared=compared_in(release),
+            spreads={} if score is None else score.spread.unscaled,
         )
 
     @property

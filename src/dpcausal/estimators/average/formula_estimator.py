@@ -9,19 +9,22 @@ import numpy as np
 
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.formula import Formulas, columns_in, one_number, sums_for
+from dpcausal.estimators.formula import Formulas, columns_in, one_number, sums_for, variances_in
 from dpcausal.estimators.formula_weights import chosen_weights
 from dpcausal.estimators.moments import COUNT
 from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.plausibility import Measured, warned_of_spreads
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CustomSums, Cut
+from dpcausal.queries.custom_sums import quoted
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
+from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
-from dpcausal.uncertainty.derivatives import slopes
+from dpcausal.uncertainty.derivatives import Numbers, slopes
 from dpcausal.uncertainty.interval import NoiseTerm, standard_noise
 from dpcausal.utils.arrays import Array
 from dpcausal.utils.plain_text import check_plain_text
@@ -206,7 +209,7 @@ class FormulaEstimator(BaseEstimator):
             )
         compared, compared_sd = _counted(release, query, source.n)
         handled = source.schema.requiring(query.required).data_handling
-        return Effect(
+        effect = Effect(
             estimand=self.estimand,
             arms=(self.contrast[0], self.contrast[1]) if self.contrast else source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
@@ -225,6 +228,8 @@ class FormulaEstimator(BaseEstimator):
             no_interval=reason,
             warnings=() if usable else ("noise leaves the formula without a value: the estimate of 0 stands for none",),
         )
+        spreads = _spreads(formulas, release)
+        return warned_of_spreads(effect, spreads, "declare tighter bounds, or use more epsilon or more units")
 
     def _notes(self, query: CustomSums) -> tuple[str, ...]:
         """Return all that a reader needs to compute it again: formulas and sums."""
@@ -261,6 +266,23 @@ def _counted(release: Release, query: CustomSums, n: int) -> tuple[float | None,
     counts = release.names[texts.index(COUNT) :: len(texts)]
     noise = sum(release.variance(name) for name in counts) ** 0.5
     return min(sum(map(release.value, counts)), float(n)), noise
+
+
+def _spreads(formulas: Formulas, release: Release) -> dict[str, Measured]:
+    """Return the variances of covariates that the formulas have, each in the cell where noise hides most of it."""
+    numbers = [column.name for column in formulas.schema.covariates if isinstance(column, Real)]
+    sums, noise = np.array(release.values), np.array([release.variance(name) for name in release.names])
+    found = {}
+    for name in variances_in(formulas.texts):
+        if name in numbers:
+            own = replace(formulas, texts={_VARIANCE: f"variance({quoted(name)})"}, own=())
+
+            def variances(at: Numbers, own: Formulas = own) -> Numbers:
+                return np.ravel(own.values(at)[_VARIANCE])
+
+            sds = np.sqrt(slopes(variances, sums) ** 2 @ noise)
+            found[name] = min(map(Measured, variances(sums), sds), key=lambda each: each.value / each.noise_sd)
+    return found
 
 
 def _noise(release: Release, derivatives: Array) -> tuple[NoiseTerm, ...]:
