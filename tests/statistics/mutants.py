@@ -23,7 +23,7 @@ from dpcausal.federation.site import review, site
 from dpcausal.pooling import pooled
 from dpcausal.release import Release
 from dpcausal.results import curve as curves
-from dpcausal.results import effect as effects
+from dpcausal.results import laws
 from dpcausal.results.curve import matrix
 from dpcausal.results.effect import Effect
 from dpcausal.uncertainty.interval import NoiseTerm, critical_values, half_width
@@ -274,18 +274,18 @@ def half_scales(patch: pytest.MonkeyPatch) -> None:
 
 @inside("intervals forget sampling error", "difference in means", again=False)
 def no_sampling(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda _, noise, level, bias: half_width(0.0, noise, level, bias))
+    patch.setattr(laws, "half_width", lambda _, noise, level, bias: half_width(0.0, noise, level, bias))
 
 
 @inside("intervals forget privacy noise", "difference in means, Gaussian noise", again=False)
 def no_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda sd, _, level, bias: half_width(sd, (), level, bias))
+    patch.setattr(laws, "half_width", lambda sd, _, level, bias: half_width(sd, (), level, bias))
 
 
 @inside("intervals are one-sided", "difference in means", "doubly robust, ATE", again=False)
 def one_sided(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        effects,
+        laws,
         "half_width",
         lambda sd, noise, level, bias: half_width(sd, noise, 2 * level - 1 if level > 0.5 else level, bias),
     )
@@ -293,7 +293,7 @@ def one_sided(patch: pytest.MonkeyPatch) -> None:
 
 @inside("intervals of every level are those of 95 %", "regression adjustment", again=False)
 def one_level(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda sd, noise, _, bias: half_width(sd, noise, 0.95, bias))
+    patch.setattr(laws, "half_width", lambda sd, noise, _, bias: half_width(sd, noise, 0.95, bias))
 
 
 @inside("intervals take Laplace noise to be normal", "exact matching", again=False)
@@ -301,7 +301,7 @@ def normal_noise(patch: pytest.MonkeyPatch) -> None:
     def normal(sd: float, noise: Sequence[NoiseTerm], level: float, bias: float) -> float:
         return half_width(sd, [NoiseTerm("gaussian", term.variance**0.5) for term in noise], level, bias)
 
-    patch.setattr(effects, "half_width", normal)
+    patch.setattr(laws, "half_width", normal)
 
 
 @inside("the standard error is the sum of its parts", "difference in means, Gaussian noise", again=False)
