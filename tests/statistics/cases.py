@@ -381,14 +381,6 @@ AVERAGES = (
         pairs=0,
     ),
     Case(
-        "weighted survival, ATO",
-        dpc.Survival(event="end", grid=TIMES, covariates=OF, weights="ATO"),
-        references.followed_up(TIMES, 0, "ATO"),
-        words="overlap population",
-        table="design",
-        pairs=0,
-    ),
-    Case(
         "weighted quantile effects",
         dpc.QuantileEffects([0.5], bins=32, covariates=OF),
         references.weighted_median(32, "ATE"),
@@ -459,6 +451,7 @@ DESIGNS = (
         references.adjusted_compliers,
         words="complier average causal effect",
         table="design",
+        epsilon=20.0,
         pairs=0,
     ),
     Case(
