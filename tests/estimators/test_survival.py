@@ -12,7 +12,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
 from dpcausal.errors import QueryError, SchemaError
-from dpcausal.estimators.survival_curves import Grid, measures
+from dpcausal.estimators.survival_curves import Grid, martingale_residuals, measures
 from dpcausal.schema.schema import Protects
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
 from dpcausal.utils.arrays import Array
@@ -152,6 +152,23 @@ def test_slopes_are_derivatives() -> None:
         more, less = (measures(counts + sign * step, grid, [True, True]).values for sign in (1, -1))
         for name, slopes in found.slopes.items():
             assert slopes[(..., *place)] == pytest.approx((more[name] - less[name]) / 2e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 3])
+def test_martingale_residuals_are_events_less_those_expected_unit_by_unit(kinds: int) -> None:
+    grid = Grid(0.0, (1.0, 2.5, 4.0), kinds)
+    counts = np.random.default_rng(3).integers(5, 60, (2, grid.counts))
+    residuals = martingale_residuals(counts.astype(float), grid)
+    for arm in (0, 1):
+        cell = np.repeat(np.arange(grid.counts), counts[arm])
+        interval, kind = cell // kinds, cell % kinds
+        event = (interval < len(grid.times)) & ((kind > 0) | (kinds == 1))
+        expected = np.zeros(len(cell))
+        for place in range(len(grid.times)):
+            spent = (interval > place) + 0.5 * (interval == place)  # of the interval, in its length
+            expected += spent * (event & (interval == place)).sum() / spent.sum()
+        assert residuals[arm, cell] == pytest.approx(event - expected)
+        assert residuals[arm] @ counts[arm] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_without_an_event_every_time_is_one() -> None:

@@ -19,6 +19,7 @@ from dpcausal.errors import BudgetExceededError, DpcausalError
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, half_width, inverted_half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from tests.statistics.law import probability_within
 from tests.support.metrics import metric_columns
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -83,6 +84,21 @@ def test_scorecard_agrees_with_numpy_where_noise_vanishes(protects: Any) -> None
     assert verdicts["revenue", "blue"] == verdicts["seconds to load", "blue"] == "better"
     assert verdicts["bought", "green"] == "better"
     assert verdicts["clicks per views", "green"] == "no clear difference"
+
+
+@pytest.mark.parametrize("method", ["holm", "benjamini_hochberg"])
+def test_limits_of_lifts_hold_as_those_of_differences_do(method: Any) -> None:
+    card = replace(run(EXPERIMENT), method=method)
+    shown = [(line, effect) for line, effect in zip(card.lines, card.effects, strict=True) if line.lift_low is not None]
+    level = 1 - (1 - card.level) / len(card.lines) if card.simultaneous else card.level
+    assert len(shown) == len(card.lines)
+    for line, effect in shown:
+        means = effect.compared_means()
+        for lift in (line.lift_low, line.lift_high):
+            along = (-1 - (lift or 0.0), 1.0)
+            apart = abs(float(np.array(along) @ means.values))
+            held = probability_within(apart, means.sampling_sd(along), means.noise_along(along))
+            assert held == pytest.approx(level, abs=0.002)
 
 
 def test_all_metrics_are_one_query_one_pass_and_one_debit(monkeypatch: pytest.MonkeyPatch) -> None:

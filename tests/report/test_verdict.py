@@ -153,6 +153,8 @@ def test_verdict_names_what_the_arms_differ_in(made: Made) -> None:
         ({"sampling_sd": 0.1, "noise": (NoiseTerm("laplace", 1.0),)}, "budget"),
         ({"sampling_sd": 0.3, "notes": (SAMPLING_BELOW_NOISE,)}, "sample or budget"),
         ({"sampling_sd": 0.1, "noise": (), "between_sd": 0.5}, "sites"),
+        ({"sampling_sd": 0.1, "noise": (NoiseTerm("laplace", 0.05),), "between_sd": 0.5}, "sites"),
+        ({"sampling_sd": 0.3, "noise": (), "between_sd": 0.5}, "sample"),
         ({"no_interval": "too noisy", "unadjusted": ("age",)}, "confounding"),
         ({"no_interval": "too noisy, as confounding may be"}, "noise"),
     ],
@@ -161,6 +163,13 @@ def test_inconclusive_verdict_names_its_reason(made: Made, changes: dict[str, An
     verdict = verdict_of(made(estimate=0.5, **changes))
     assert verdict.reason == reason
     assert verdict.heading.startswith("Inconclusive: ")
+
+
+def test_reason_is_what_the_smallest_worthwhile_effect_leaves_open(made: Made) -> None:
+    effect = made(estimate=1.0, sampling_sd=0.3, noise=(NoiseTerm("laplace", 0.1),))
+    assert verdict_of(effect, smallest=0.5).reason == "sample"
+    noisier = dataclasses.replace(effect, sampling_sd=0.2, noise=(NoiseTerm("laplace", 0.5),))
+    assert verdict_of(noisier, smallest=0.5).reason == "budget"
 
 
 def test_randomised_treatment_has_no_confounding(made: Made) -> None:

@@ -15,6 +15,7 @@ from dpcausal.results.effect import Effect, Estimator
 from dpcausal.results.effect_measures import number_needed_to_treat, odds_ratio, p_value, ratio_of_means
 from dpcausal.uncertainty.interval import NoiseTerm
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+from tests.statistics.law import probability_within
 
 APART = ((1e-4, 0.0), (0.0, 4e-4))
 
@@ -120,6 +121,19 @@ def test_effect_derives_measures_and_tests(made_binary: Callable[..., Effect]) -
     assert not effect.equivalence(0.02).succeeds
     assert effect.equivalence(0.5).succeeds
     assert Effect.from_json(effect.to_json()) == effect
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
+def test_limits_of_ratios_and_lifts_hold_at_the_level_that_is_asked_for(
+    made_binary: Callable[..., Effect], level: float
+) -> None:
+    effect = made_binary()
+    means = effect.compared_means()
+    for measure, shift in ((effect.risk_ratio(level), 0.0), (effect.relative_lift(level), 1.0)):
+        for ratio in (measure.low + shift, measure.high + shift):
+            along, apart = (-ratio, 1.0), means.values[1] - ratio * means.values[0]
+            held = probability_within(abs(apart), means.sampling_sd(along), means.noise_along(along))
+            assert held == pytest.approx(level, abs=0.01)
 
 
 def test_effect_without_means_says_which_estimators_have_them(made_binary: Callable[..., Effect]) -> None:

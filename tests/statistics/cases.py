@@ -1,7 +1,7 @@
 """Every estimator on one table: what it must give without noise, and what it gives with noise that is chosen."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -13,11 +13,12 @@ from dpcausal.queries.profiles import codes_of
 from dpcausal.results.curve import CurveEstimator
 from dpcausal.results.effect import Estimator
 from dpcausal.schema.schema import Protects
+from dpcausal.source import Source
 from dpcausal.utils.arrays import Array
 from tests.statistics import references
 from tests.statistics.references import Reference
 from tests.statistics.samplers import OneMoved, Opposite, Undrawn
-from tests.statistics.tables import EDGES, Kind, columns, schema, table
+from tests.statistics.tables import CLUSTERS, EDGES, HIGH, LOW, Kind, columns, schema, table
 from tests.support.engines import CachedEngine
 
 Result = dpc.Effect | dpc.EffectCurve
@@ -68,6 +69,51 @@ class Case:
         declared = schema(self.protects, self.table, may_leave=self.may_leave)
         source = Unmetered(_engine(self.table, declared), declared, sampler)
         return self.estimator.estimate(source, epsilon=epsilon or self.epsilon, delta=self.delta)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """An estimator of a contrast of another one's effect."""
+
+    estimator: Estimator
+    name: str
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        """Return the contrast as an effect."""
+        effect = self.estimator.estimate(source, epsilon=epsilon, delta=delta)
+        contrasts = effect.contrasts
+        assert contrasts, self
+        along = [float(name == self.name) for name in contrasts.names]
+        return replace(
+            effect,
+            estimate=contrasts.value(self.name),
+            sampling_sd=contrasts.sampling_sd(along),
+            noise=contrasts.noise_along(along),
+            arm_means=None,
+        )
+
+
+@dataclass(frozen=True)
+class Below:
+    """An estimator of the difference in the share of outcomes below an edge, of an estimator of distributions."""
+
+    estimator: dpc.QuantileEffects
+    edge: float
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        """Return the difference as an effect."""
+        effect = self.estimator.estimate(source, epsilon=epsilon, delta=delta)
+        (curves,) = effect.curves
+        place = int(np.argmin(np.abs(np.array(curves.grid) - self.edge)))
+        along = np.zeros((2, len(curves.grid)))
+        along[:, place] = -1.0, 1.0
+        shares, line = curves.estimates, along.ravel().tolist()
+        return replace(
+            effect,
+            estimate=float(np.array(line) @ shares.values),
+            sampling_sd=shares.sampling_sd(line),
+            noise=shares.noise_along(line),
+        )
 
 
 @cache
@@ -185,6 +231,23 @@ AVERAGES = (
         protects="record_within_arm",
         pairs=0,
     ),
+    Case(
+        "distribution functions",
+        Below(dpc.QuantileEffects([0.5], edges=[1.0, 1.2, 1.4, 1.6, 1.8]), 1.0),
+        references.below(1.0),
+        words="difference in the interpolated median",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "distribution functions, public arms",
+        Below(dpc.QuantileEffects([0.5], edges=[1.0, 1.2, 1.4, 1.6, 1.8]), 1.0),
+        references.below(1.0),
+        words="difference in the interpolated median",
+        protects="record_within_arm",
+        pairs=0,
+        linear=True,
+    ),
     Case("arm contrasts", dpc.ArmContrasts(), references.difference_in_means, pairs=100, linear=True),
     Case(
         "arm contrasts, public arms",
@@ -291,6 +354,39 @@ AVERAGES = (
         pairs=40,
         linear=True,
     ),
+    Case(
+        "survival, censored",
+        dpc.Survival(event="end", grid=TIMES),
+        references.followed_up(TIMES, 0),
+        words="restricted mean survival time",
+        table="design",
+        linear=True,
+        pairs=0,
+    ),
+    Case(
+        "survival, incidence",
+        dpc.Survival(event="end", grid=TIMES, estimand="incidence"),
+        references.followed_up(TIMES, 1),
+        words="cumulative incidence",
+        table="design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "weighted survival, ATE",
+        dpc.Survival(event="end", grid=TIMES, covariates=OF),
+        references.followed_up(TIMES, 0, "ATE"),
+        words="restricted mean survival time",
+        table="design",
+        pairs=0,
+    ),
+    Case(
+        "weighted quantile effects",
+        dpc.QuantileEffects([0.5], bins=32, covariates=OF),
+        references.weighted_median(32, "ATE"),
+        words="difference in the interpolated median",
+        pairs=0,
+    ),
     Case("block average", dpc.BlockAverage(OF, blocks=40, limit=0.6), references.block_averages(40), linear=True),
 )
 
@@ -322,7 +418,143 @@ CURVES = (
     ),
 )
 
-_FLOORED = "known: noise hides the sampling error, of which the upper bound is printed; the noise itself is right"
+DESIGNS = (
+    Case(
+        "cluster trial, few clusters",
+        dpc.ClusterTrial("village", CLUSTERS[4:]),
+        references.clusters,
+        table="design",
+        epsilon=1.0,
+        pairs=40,
+        linear=True,
+    ),
+    Case(
+        "complier effect",
+        dpc.ComplierEffect("received"),
+        references.compliers(),
+        words="complier average causal effect",
+        table="design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "complier effect, two-stage least squares",
+        dpc.ComplierEffect("received", OF, interaction=False),
+        references.two_stage_least_squares,
+        words="complier average causal effect",
+        table="design",
+        pairs=0,
+    ),
+    Case(
+        "complier effect, regressions in each arm",
+        dpc.ComplierEffect("received", OF),
+        references.adjusted_compliers,
+        words="complier average causal effect",
+        table="design",
+        epsilon=20.0,
+        pairs=0,
+    ),
+    Case(
+        "difference in differences",
+        dpc.DifferenceInDifferences(before="before"),
+        references.change(LOW - HIGH, HIGH - LOW),
+        words="on the treated",
+        table="design",
+        linear=True,
+        pairs=0,
+    ),
+    Case(
+        "difference in differences, bounded change",
+        dpc.DifferenceInDifferences(before="before", change=(-0.1, 1)),
+        references.change(-0.1, 1, "low design"),
+        words="on the treated",
+        table="low design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "difference in differences, waves",
+        dpc.DifferenceInDifferences(period="wave"),
+        references.waves(1, 2),
+        words="on the treated",
+        table="design",
+        linear=True,
+    ),
+    Case(
+        "difference in differences, placebo",
+        Contrast(dpc.DifferenceInDifferences(period="wave"), "placebo: wave=first to wave=second"),
+        references.waves(0, 1),
+        words="on the treated",
+        table="design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "difference in differences, low outcomes",
+        dpc.DifferenceInDifferences(period="wave"),
+        references.waves(1, 2, "low design"),
+        words="on the treated",
+        table="low design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "factorial effects",
+        dpc.FactorialEffects("second"),
+        references.factorial(),
+        words="main effect",
+        table="design",
+        linear=True,
+        pairs=0,
+    ),
+    Case(
+        "factorial effects, interaction",
+        Contrast(dpc.FactorialEffects("second"), "interaction of training and second=1"),
+        references.interaction,
+        words="main effect",
+        table="design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "factorial effects, low outcomes",
+        dpc.FactorialEffects("second"),
+        references.factorial("low design"),
+        words="main effect",
+        table="low design",
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "regression discontinuity",
+        dpc.RegressionDiscontinuity("a", cutoff=0.1, bandwidth=0.6),
+        references.discontinuity(0.1, 0.6),
+        words="effect at the cutoff",
+        linear=True,
+    ),
+    Case(
+        "winsorised",
+        dpc.Winsorised(dpc.DifferenceInMeans()),
+        references.skewed,
+        table="skewed",
+        pairs=0,
+    ),
+    Case(
+        "formula",
+        dpc.FormulaEstimator(
+            estimand="average treatment effect",
+            formula="mean(y)[1] - mean(y)[0]",
+            variance="variance(y)[1] / n[1] + variance(y)[0] / n[0]",
+            cells=["t"],
+        ),
+        references.difference_in_means,
+        linear=True,
+        pairs=0,
+    ),
+)
+"""Designs that need columns of their own, outcomes whose bounds are too wide, and formulas."""
+
+_FLOORED = "known: noise hides the sampling error, and its upper bound is printed; the noise itself is right"
 _WIDE = "known: where noise drowns a covariate, its prior makes the printed error too large"
 
 LEAVING = (
@@ -440,7 +672,21 @@ NOISY = (
 )
 """Estimators with models, where noise in the models costs more than the rest."""
 
+AVERAGES += DESIGNS
+
 CASES = (*AVERAGES, *CURVES, *LEAVING, *NOISY)
+
+WITHOUT_A_CASE = {
+    "InfluenceLearner": "its privacy is not proved, and the scale of its noise is private, so it prints no error",
+    "PropensityModel": "it estimates a score and no effect",
+}
+"""Public estimators that are no case, each with the reason."""
+
+
+def estimators_in(part: object) -> set[str]:
+    """Return the names of an estimator's class and of those within it."""
+    inner = getattr(part, "estimator", None)
+    return {type(part).__name__} | (estimators_in(inner) if inner is not None else set())
 
 
 def case(name: str) -> Case:

@@ -23,6 +23,9 @@ MAX_OFF = 0.15
 """How far an estimate without noise may be from its closed form, in standard errors: learners shrink, scores are
 clipped, and a regression has a small ridge."""
 
+NEARLY = 0.01
+"""The same where it is a formula of sums: it is the closed form, and rounded."""
+
 MAX_BIAS = 0.3
 """How far noise may move the mean of estimates, in standard errors."""
 
@@ -33,7 +36,7 @@ FIRST_ORDER = 0.85, 1.25
 """The printed noise over what follows from moving one coordinate at a time."""
 
 LINEAR = 0.97, 1.03
-"""The same where noise moves the estimate in proportion."""
+"""The same where noise moves the estimate in proportion. There the sampling error is a formula of sums, and as near."""
 
 SPREAD = 0.85, 1.3
 """The printed noise over the spread of estimates."""
@@ -71,7 +74,7 @@ def check_estimate(evidence: Evidence) -> str:
     reference = evidence.case.reference()
     scale = np.maximum(reference.sd[1], _LEAST_SD)
     off = np.abs(estimates(evidence.exact) - reference.estimate) / scale
-    return _wrong(off > MAX_OFF, f"off the closed form by {off} standard errors")
+    return _wrong(off > (NEARLY if evidence.case.linear else MAX_OFF), f"off the closed form by {off} standard errors")
 
 
 _LEAST_SD = 0.01
@@ -106,7 +109,8 @@ def check_sampling(evidence: Evidence) -> str:
     if not reference or not reference.sd[1].any():
         return ""
     low, high = (sampling(evidence.exact) / each for each in reference.sd)
-    return _wrong((high < SAMPLING[0]) | (low > SAMPLING[1]), f"sampling error over the textbook's: {low} to {high}")
+    least, most = LINEAR if evidence.case.linear else SAMPLING
+    return _wrong((high < least) | (low > most), f"sampling error over the textbook's: {low} to {high}")
 
 
 def check_sampling_with_noise(evidence: Evidence) -> str:
@@ -174,11 +178,32 @@ def _of_effect(effect: dpc.Effect) -> str:
     size = float(np.sqrt(error**2 + effect.privacy_sd**2))
     if abs((effect.standard_error or 0.0) / size - 1) > 1e-6:
         return f"the standard error is printed as {effect.standard_error}, not {size}"
+    if effect.ratio:
+        return _of_ratio(effect)
     for level in LEVELS:
         low, high = effect.interval(level)
         wrong = _off_level(high - effect.estimate, error, effect.noise, level)
         if wrong or abs(low + high - 2 * effect.estimate) > 1e-9:
             return wrong or "the interval is not around the estimate"
+    return ""
+
+
+def _of_ratio(effect: dpc.Effect) -> str:
+    """Each limit r of Fieller's interval is one at which (numerator) - r (denominator) is as far from 0 as it may be.
+
+    How far is found for the ratio itself, so the level holds nearly.
+    """
+    parts = effect.contrasts
+    if parts is None or abs(parts.values[0] / parts.values[1] / effect.estimate - 1) > 1e-9:
+        return "the ratio is not that of its parts"
+    for level in LEVELS:
+        low, high = effect.interval(level)
+        for sign, limit in ((1, low), (-1, high)):
+            along = (1.0, -limit)
+            far = sign * (parts.values[0] - limit * parts.values[1])
+            wrong = _off_level(far, parts.sampling_sd(along), parts.noise_along(along), level)
+            if wrong:
+                return wrong
     return ""
 
 

@@ -17,15 +17,25 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import pooling
-from dpcausal.estimators.average import DoublyRobust, InverseWeighting, Stratification
+from dpcausal.estimators import two_means
+from dpcausal.estimators.average import (
+    DoublyRobust,
+    InverseWeighting,
+    Stratification,
+    cluster_trial,
+    difference_in_differences,
+    regression_discontinuity,
+)
+from dpcausal.estimators.distributions import Arm
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.federation.site import review, site
 from dpcausal.pooling import pooled
 from dpcausal.release import Release
 from dpcausal.results import curve as curves
-from dpcausal.results import effect as effects
+from dpcausal.results import laws
 from dpcausal.results.curve import matrix
 from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.derivatives import within
 from dpcausal.uncertainty.interval import NoiseTerm, critical_values, half_width
 from dpcausal.utils.arrays import Array
 from tests.statistics.cases import AVERAGES, CURVES, Result, Results, case, results
@@ -272,20 +282,72 @@ def half_scales(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Release, "scale", lambda release, name: scale(release, name) / 2)
 
 
+@inside("noise in counts does not pull shares down", "distribution functions", "distribution functions, public arms")
+def unpulled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Arm, "pull", lambda *_: 0.0)
+
+
+@inside("public sizes pull as private ones do", "distribution functions, public arms")
+def pulled_by_share(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Arm, "pull", lambda _, place: place.share)
+
+
+@inside("private sizes pull as public ones do", "distribution functions")
+def pulled_by_bins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Arm, "pull", lambda arm, place: place.below / arm.bins)
+
+
+def _freedom(more: int) -> Break:
+    """Break a cluster trial: Student's t has more degrees of freedom."""
+    half = cluster_trial.student_half_width
+    return lambda patch: patch.setattr(
+        cluster_trial, "student_half_width", lambda freedom, level: half(freedom + more, level)
+    )
+
+
+for _more, _what in ((1, "one less than clusters"), (2, "as many as clusters"), (10_000, "those of many clusters")):
+    inside(f"degrees of freedom are {_what}", "cluster trial, few clusters")(_freedom(_more))
+
+
+def _without_derivative(number: Any, low: Any, high: Any) -> Array:
+    return np.real(within(number, low, high))
+
+
+@inside("noise in the sizes of cells dropped", "difference in differences, low outcomes")
+def fixed_sizes_of_cells(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(difference_in_differences, "within", _without_derivative)
+
+
+@inside("noise in the arms' sizes dropped", "difference in differences, bounded change")
+def fixed_sizes_of_arms(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(two_means, "within", _without_derivative)
+
+
+@inside("noise in sizes and distances dropped", "regression discontinuity")
+def fixed_distances(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(regression_discontinuity, "within", _without_derivative)
+
+
+@inside("noise in slopes dropped", "regression discontinuity")
+def fixed_slopes(patch: pytest.MonkeyPatch) -> None:
+    at = property(lambda line: line.outcome - np.real(line.slope) * (line.centre + 1))
+    patch.setattr(regression_discontinuity._Line, "at_cutoff", at)
+
+
 @inside("intervals forget sampling error", "difference in means", again=False)
 def no_sampling(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda _, noise, level, bias: half_width(0.0, noise, level, bias))
+    patch.setattr(laws, "half_width", lambda _, noise, level, bias: half_width(0.0, noise, level, bias))
 
 
 @inside("intervals forget privacy noise", "difference in means, Gaussian noise", again=False)
 def no_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda sd, _, level, bias: half_width(sd, (), level, bias))
+    patch.setattr(laws, "half_width", lambda sd, _, level, bias: half_width(sd, (), level, bias))
 
 
 @inside("intervals are one-sided", "difference in means", "doubly robust, ATE", again=False)
 def one_sided(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        effects,
+        laws,
         "half_width",
         lambda sd, noise, level, bias: half_width(sd, noise, 2 * level - 1 if level > 0.5 else level, bias),
     )
@@ -293,7 +355,7 @@ def one_sided(patch: pytest.MonkeyPatch) -> None:
 
 @inside("intervals of every level are those of 95 %", "regression adjustment", again=False)
 def one_level(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda sd, noise, _, bias: half_width(sd, noise, 0.95, bias))
+    patch.setattr(laws, "half_width", lambda sd, noise, _, bias: half_width(sd, noise, 0.95, bias))
 
 
 @inside("intervals take Laplace noise to be normal", "exact matching", again=False)
@@ -301,7 +363,7 @@ def normal_noise(patch: pytest.MonkeyPatch) -> None:
     def normal(sd: float, noise: Sequence[NoiseTerm], level: float, bias: float) -> float:
         return half_width(sd, [NoiseTerm("gaussian", term.variance**0.5) for term in noise], level, bias)
 
-    patch.setattr(effects, "half_width", normal)
+    patch.setattr(laws, "half_width", normal)
 
 
 @inside("the standard error is the sum of its parts", "difference in means, Gaussian noise", again=False)

@@ -6,10 +6,11 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+from scipy import stats
 
 from dpcausal.utils.arrays import Array
 from dpcausal.vault.numerics.learners import quadratic_average
-from tests.statistics.tables import EDGES, HIGH, LOW, columns
+from tests.statistics.tables import CLUSTERS, EDGES, HIGH, LOW, Kind, columns
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 
@@ -91,6 +92,18 @@ def median(bins: int) -> Callable[[], Reference]:
     return reference
 
 
+def below(edge: float) -> Callable[[], Reference]:
+    """Return the difference between the arms' shares of outcomes below an edge."""
+
+    def reference() -> Reference:
+        t, y, _ = _read()
+        shares = [float((y[t == arm] < edge).mean()) for arm in (0, 1)]
+        sd = sum(share * (1 - share) / (t == arm).sum() for arm, share in enumerate(shares)) ** 0.5
+        return _one(shares[1] - shares[0], float(sd))
+
+    return reference
+
+
 def strata(cap: float) -> Callable[[], Reference]:
     """Return the difference in means within strata of a, weighted by what they count as with this cap."""
 
@@ -137,6 +150,75 @@ def mean_times(times: Sequence[float], *, by_strata: bool = False) -> Callable[[
     return reference
 
 
+def followed_up(times: Sequence[float], ends: int, estimand: Estimand | None = None) -> Callable[[], Reference]:
+    """Return the difference in restricted mean survival time, of units that are censored for half of their interval.
+
+    Args:
+        times: The ends of the intervals, the horizon last.
+        ends: Which way to end follow-up is the event of interest; 0 for any but censoring, for survival time.
+        estimand: Whose survival weights by the propensity are for; None without weights. The smallest standard error
+            allows for the score being estimated.
+    """
+    edges = np.array([LOW, *times])
+
+    def of_arm(counts: Array) -> float:
+        inside = counts[: 3 * len(times)].reshape(-1, 3)
+        leaving = inside.sum(axis=1)
+        exposed = counts[-1] + np.cumsum(leaving[::-1])[::-1] - inside[:, 0] / 2
+        survival = np.append(1.0, np.cumprod(1 - inside[:, 1:].sum(axis=1) / exposed))
+        if ends:
+            return float((survival[:-1] * inside[:, ends] / exposed).sum())
+        return float((np.diff(edges) * (survival[1:] + survival[:-1]) / 2).sum())
+
+    def reference() -> Reference:
+        table = columns("design")
+        t, interval = table["t"], np.searchsorted(times, table["y"], side="right")
+        cell = np.where(interval < len(times), 3 * interval + table["end"], 3 * len(times)).astype(int)
+        weights = _balancing(estimand)[1] if estimand else np.ones(len(t))
+        means, influence = [], np.zeros(len(t))
+        for arm, sign in ((0, -1), (1, 1)):
+            own = t == arm
+            counts = np.bincount(cell[own], weights=weights[own], minlength=3 * len(times) + 1)
+            means.append(of_arm(counts))
+            steps = np.eye(len(counts)) * 1e-3
+            slopes = np.array([of_arm(counts + step) - of_arm(counts - step) for step in steps]) / 2e-3
+            influence[own] = sign * (weights * slopes[cell])[own]
+        return _one(means[1] - means[0], *_errors(influence, estimand), means=(means[0], means[1]))
+
+    return reference
+
+
+def _errors(influence: Array, estimand: Estimand | None) -> tuple[float, float]:
+    """Return the standard error for an estimated score, and that for known weights."""
+    t, _, design = _read()
+    known = float(np.linalg.norm(influence))
+    if not estimand:
+        return known, known
+    scores = design * (t - propensity())[:, None]
+    explained = scores @ np.linalg.lstsq(scores, influence, rcond=None)[0]
+    return min(known, float(np.linalg.norm(influence - explained))), known
+
+
+def weighted_median(bins: int, estimand: Estimand) -> Callable[[], Reference]:
+    """Return the difference between weighted medians of grouped data, with the error that a density would give."""
+
+    def reference() -> Reference:
+        t, y, _ = _read()
+        _, weights = _balancing(estimand)
+        edges, medians, influence = np.linspace(LOW, HIGH, bins + 1), [], np.zeros(len(t))
+        for arm, sign in ((0, -1), (1, 1)):
+            own = t == arm
+            below = np.array([np.average(y[own] < edge, weights=weights[own]) for edge in edges[:-1]] + [1.0])
+            medians.append(float(np.interp(0.5, below, edges)))
+            near = [float(np.interp(0.5 + side * 0.04, below, edges)) for side in (-1, 1)]
+            share = weights * ((y < medians[-1]) - 0.5) / weights[own].sum()
+            influence[own] = -sign * ((near[1] - near[0]) / 0.08 * share)[own]
+        smallest, largest = _errors(influence, estimand)
+        return _one(medians[1] - medians[0], 0.9 * smallest, 1.1 * largest)
+
+    return reference
+
+
 def regression_adjustment() -> Reference:
     """Return the mean difference between predictions, with a sandwich for each arm and the effects' own spread."""
     t, y, design = _read()
@@ -179,17 +261,14 @@ def weighting(estimand: Estimand) -> Callable[[], Reference]:
     """Return Hájek's estimate. Its standard error is smaller where it allows for the score being estimated."""
 
     def reference() -> Reference:
-        t, y, design = _read()
-        e, (_, weights) = propensity(), _balancing(estimand)
+        t, y, _ = _read()
+        _, weights = _balancing(estimand)
         means = [float(np.average(y, weights=weights * (t == arm))) for arm in (0, 1)]
         influence = sum(
-            sign * weights * (t == arm) * (y - means[arm]) / (weights * (t == arm)).mean()
+            sign * weights * (t == arm) * (y - means[arm]) / (weights * (t == arm)).sum()
             for arm, sign in ((0, -1), (1, 1))
         )
-        scores = design * (t - e)[:, None]
-        explained = scores @ np.linalg.lstsq(scores, influence, rcond=None)[0]
-        known, estimated = (float(np.sqrt((each**2).sum()) / len(t)) for each in (influence, influence - explained))
-        return _one(means[1] - means[0], min(known, estimated), known, (means[0], means[1]))
+        return _one(means[1] - means[0], *_errors(np.asarray(influence), estimand), means=(means[0], means[1]))
 
     return reference
 
@@ -252,7 +331,7 @@ def _line(a: Sequence[float] | Array) -> Array:
     return np.column_stack([np.ones(len(a)), a])
 
 
-def _cells(a: Sequence[float] | Array) -> Array:
+def _groups_of(a: Sequence[float] | Array) -> Array:
     return np.eye(len(EDGES) + 1)[np.digitize(a, EDGES)]
 
 
@@ -282,7 +361,7 @@ def augmented_learner(at: Sequence[float]) -> Callable[[], Reference]:
 
 def adjusted_groups(at: Sequence[float]) -> Callable[[], Reference]:
     """Return the mean augmented score in each group of a."""
-    return lambda: _curve(_cells(columns()["a"]), _augmented(), _cells(at))
+    return lambda: _curve(_groups_of(columns()["a"]), _augmented(), _groups_of(at))
 
 
 def groups(at: Sequence[float]) -> Callable[[], Reference]:
@@ -343,6 +422,133 @@ def kernel(functions: Array, at: Array, ridge: float, limit: float) -> Reference
         weights -= np.linalg.solve(bend, gradient)
     nothing = np.zeros(len(at))
     return Reference(half * at @ weights, (nothing, nothing))
+
+
+def clusters() -> Reference:
+    """Return the difference in means over persons, with Cochran's error of a ratio and Student's quantile."""
+    table = columns("design")
+    means, variance = [], 0.0
+    for arm in (0, 1):
+        own = table["t"] == arm
+        _, place = np.unique(table["village"][own], return_inverse=True)
+        sizes, totals = np.bincount(place), np.bincount(place, weights=table["y"][own])
+        means.append(float(totals.sum() / sizes.sum()))
+        residuals, count = totals - means[-1] * sizes, len(sizes)
+        variance += count / (count - 1) * float(residuals @ residuals) / float(sizes.sum()) ** 2
+    widened = float(stats.t.ppf(0.975, len(CLUSTERS) - 2) / stats.norm.ppf(0.975))
+    return _one(means[1] - means[0], widened * variance**0.5, means=(means[0], means[1]))
+
+
+def compliers(kind: Kind = "design") -> Callable[[], Reference]:
+    """Return Wald's ratio, with the error of the outcome less the ratio times the treatment received."""
+
+    def reference() -> Reference:
+        table = columns(kind)
+        t, y, received = table["t"], table["y"], table["received"]
+        effect, share = (each[t == 1].mean() - each[t == 0].mean() for each in (y, received))
+        rest = y - effect / share * received
+        sd = sum(rest[t == arm].var(ddof=1) / (t == arm).sum() for arm in (0, 1)) ** 0.5
+        return _one(float(effect / share), float(sd / abs(share)))
+
+    return reference
+
+
+def two_stage_least_squares() -> Reference:
+    """Return the coefficient of the treatment received, with the assignment as instrument, and its sandwich."""
+    table = columns("design")
+    ones = np.ones(len(table["t"]))
+    regressors, instruments = (
+        np.column_stack([table[name], ones, table["a"], table["b"]]) for name in ("received", "t")
+    )
+    inverse = np.linalg.inv(instruments.T @ regressors)
+    found = inverse @ instruments.T @ table["y"]
+    around = instruments * (table["y"] - regressors @ found)[:, None]
+    return _one(float(found[0]), float(np.sqrt((inverse @ (around.T @ around) @ inverse.T)[0, 0])))
+
+
+def adjusted_compliers() -> Reference:
+    """Return the ratio of two regression-adjusted effects, with a sandwich for each arm and the effects' own spread."""
+    table = columns("design")
+    t, design = table["t"], np.column_stack([np.ones(len(table["t"])), table["a"], table["b"]])
+
+    def effects(response: Array) -> tuple[float, Array]:
+        apart, influence = np.zeros(len(t)), np.zeros(len(t))
+        for arm, sign in ((0, -1), (1, 1)):
+            own = t == arm
+            fitted = np.linalg.lstsq(design[own], response[own], rcond=None)[0]
+            apart += sign * design @ fitted
+            reach = np.linalg.solve(design[own].T @ design[own], design.mean(axis=0)) @ design[own].T
+            influence[own] += sign * reach * (response[own] - design[own] @ fitted)
+        return float(apart.mean()), influence + (apart - apart.mean()) / len(t)
+
+    (effect, of_effect), (share, of_share) = effects(table["y"]), effects(table["received"])
+    influence = of_effect - effect / share * of_share
+    return _one(effect / share, float(np.linalg.norm(influence)) / share)
+
+
+def change(low: float, high: float, kind: Kind = "design") -> Callable[[], Reference]:
+    """Return the difference in mean change from before, within bounds, with Welch's standard error."""
+
+    def reference() -> Reference:
+        table = columns(kind)
+        moved = np.clip(table["y"] - table["before"], low, high)
+        arms = moved[table["t"] == 0], moved[table["t"] == 1]
+        return _one(float(arms[1].mean() - arms[0].mean()), sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5)
+
+    return reference
+
+
+def _cells(kind: Kind, factor: str, weights: Sequence[Sequence[float]]) -> Reference:
+    """Return a sum over levels of a factor and arms of weighted means."""
+    table = columns(kind)
+    estimate, variance = 0.0, 0.0
+    for level, of_arms in enumerate(weights):
+        for arm, weight in enumerate(of_arms):
+            own = table["y"][(table[factor] == level) & (table["t"] == arm)]
+            estimate += weight * float(own.mean())
+            variance += weight**2 * float(own.var(ddof=1)) / len(own)
+    return _one(estimate, variance**0.5)
+
+
+def waves(first: int, second: int, kind: Kind = "design") -> Callable[[], Reference]:
+    """Return how much more the treated arm's mean changes from one wave to another, of units seen once."""
+    signs = {first: -1.0, second: 1.0}
+    return lambda: _cells(kind, "wave", [(-signs.get(wave, 0.0), signs.get(wave, 0.0)) for wave in range(3)])
+
+
+def factorial(kind: Kind = "design") -> Callable[[], Reference]:
+    """Return the main effect of the treatment: the mean of its effects at both levels of the second factor."""
+    return lambda: _cells(kind, "second", [(-0.5, 0.5), (-0.5, 0.5)])
+
+
+def interaction() -> Reference:
+    """Return the effect of the treatment at the second level of the factor less that at the first."""
+    return _cells("design", "second", [(1, -1), (-1, 1)])
+
+
+def discontinuity(cutoff: float, bandwidth: float) -> Callable[[], Reference]:
+    """Return the jump between two lines that least squares fit on both sides of a cutoff in a."""
+
+    def reference() -> Reference:
+        a, y = columns()["a"], columns()["y"]
+        at, variance = [], 0.0
+        for own in ((a < cutoff) & (a >= cutoff - bandwidth), (a >= cutoff) & (a <= cutoff + bandwidth)):
+            line = _line(a[own] - cutoff)
+            fitted, rest = np.linalg.lstsq(line, y[own], rcond=None)[:2]
+            at.append(float(fitted[0]))
+            variance += float(rest[0]) / (own.sum() - 2) * float(np.linalg.inv(line.T @ line)[0, 0])
+        return _one(at[1] - at[0], variance**0.5, means=(at[0], at[1]))
+
+    return reference
+
+
+def skewed() -> Reference:
+    """Return the difference between the arms' means of skewed outcomes as they are, with Welch's standard error."""
+    table = columns("skewed")
+    arms = table["y"][table["t"] == 0], table["y"][table["t"] == 1]
+    sd = sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5
+    means = float(arms[0].mean()), float(arms[1].mean())
+    return _one(means[1] - means[0], sd, means=means)
 
 
 def block_averages(count: int) -> Callable[[], Reference]:

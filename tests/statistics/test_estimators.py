@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.statistics.cases import CASES, results
+import dpcausal as dpc
+from dpcausal.estimators.base import BaseEstimator
+from tests.statistics.cases import CASES, WITHOUT_A_CASE, estimators_in, results
 from tests.statistics.checks import CHECKS
 
 pytestmark = pytest.mark.xdist_group("statistics")  # in one process: they share what was estimated
@@ -17,3 +19,18 @@ def test_check_passes(name: str, check: str, request: pytest.FixtureRequest) -> 
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     wrong = CHECKS[check](evidence)
     assert not wrong, wrong
+
+
+def test_every_public_estimator_is_a_case() -> None:
+    public = {name: getattr(dpc, name) for name in dpc.__all__}
+    estimators = {
+        name
+        for name, kind in public.items()
+        if isinstance(kind, type) and issubclass(kind, BaseEstimator) and hasattr(kind, "estimate")
+    }
+    missing = estimators - set().union(*(estimators_in(case.estimator) for case in CASES)) - set(WITHOUT_A_CASE)
+    assert len(estimators) > 20
+    assert not missing, (
+        f"{', '.join(sorted(missing))}: write its closed form in tests/statistics/references.py and its line in "
+        "tests/statistics/cases.py; mutants follow"
+    )
