@@ -17,7 +17,9 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import pooling
-from dpcausal.estimators.average import DoublyRobust, InverseWeighting, Stratification
+from dpcausal.estimators.average.doubly_robust import DoublyRobust
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
+from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.federation.site import review, site
 from dpcausal.pooling import pooled

@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpcausal.errors import GuaranteeError
-from dpcausal.estimators.average import (
-    ArmContrasts,
-    BlockAverage,
-    ClusterTrial,
-    ComplierEffect,
-    DifferenceInDifferences,
-    DifferenceInMeans,
-    DoublyRobust,
-    FactorialEffects,
-    InverseWeighting,
-    QuantileEffects,
-    RegressionAdjustment,
-    Stratification,
-    Survival,
-    Winsorised,
-)
+from dpcausal.estimators.average.arm_contrasts import ArmContrasts
+from dpcausal.estimators.average.block_average import BlockAverage
+from dpcausal.estimators.average.cluster_trial import ClusterTrial
+from dpcausal.estimators.average.complier_effect import ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
+from dpcausal.estimators.average.doubly_robust import DoublyRobust
+from dpcausal.estimators.average.factorial_effects import FactorialEffects
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
+from dpcausal.estimators.average.quantile_effects import QuantileEffects
+from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
+from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.survival import Survival
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.candidate import Candidate, Shape
 from dpcausal.planning.interval_refusals import is_often_refused

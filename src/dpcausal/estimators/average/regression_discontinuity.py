@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers, within
 from dpcausal.utils.text import format_number
@@ -73,6 +75,16 @@ class RegressionDiscontinuity(BaseEstimator):
     cutoff: float
     bandwidth: float
     treated_below: bool = False
+
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator with a cutoff in the middle of the first number, and a bandwidth of a quarter of it."""
+        number = next((column for column in schema.covariates if isinstance(column, Real)), None)
+        return (
+            cls(number.name, (number.low + number.high) / 2, (number.high - number.low) / 4)
+            if number
+            else cls("", 0, 1)
+        )
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
