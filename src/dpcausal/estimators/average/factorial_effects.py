@@ -96,7 +96,8 @@ class FactorialEffects(BaseEstimator):
             guarantee,
             cells.estimates([*arms, *names], all_means),
             cells.estimates(contrast_names, contrasts),
-            estimand="main effect: mean outcome with all treated minus mean outcome with none, averaged over the "
+            kind="main effect",
+            estimand="mean outcome with all treated minus mean outcome with none, averaged over the "
             f"{len(levels)} levels of {self.factor}, which count alike",
             method=f"means of {len(names)} cells, {len(arms)} arms by {len(levels)} levels of {self.factor}, "
             "from one query",

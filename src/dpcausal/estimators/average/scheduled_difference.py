@@ -99,7 +99,8 @@ class ScheduledDifference(BaseEstimator):
             guarantee,
             means,
             contrasts_of(means, treatment, "reference"),
-            estimand="average treatment effect: mean outcome with all treated minus mean outcome with none",
+            kind="average treatment effect",
+            estimand="mean outcome with all treated minus mean outcome with none",
             method=f"difference in means so far, look {now.look} of {looks} ({now.cohorts}), paid for together",
             assumptions=(
                 "arms are comparable without adjustment, as in a randomised trial",
