@@ -19,7 +19,6 @@ from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import ratio_interval
-from dpcausal.results.laws import NO_DENOMINATOR
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
@@ -188,7 +187,7 @@ def _refusal(parts: JointEstimate) -> str:
     try:
         ratio_interval(parts, 0.95)
     except RefusedError:
-        return NO_DENOMINATOR
+        return "the share of compliers is not distinguishable from 0; report the intention-to-treat effect"
     return ""
 
 
