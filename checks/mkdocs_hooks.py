@@ -16,16 +16,20 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+import dpcausal
 from checks import figures, proofs, references, site_search
-from dpcausal.estimators import average
 
 log = logging.getLogger("mkdocs.site")
 
 ABOVE = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages that lie above the docs."""
 
-ESTIMATORS = "<!-- estimators of average effects -->"
-"""What stands for all of them in docs/reference/average.md."""
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+NAMES_OF = re.compile(r"<!-- public names of ([\w.]+) -->")
+"""What stands on a page of the reference for the public names whose modules are in a package."""
+
+INDEX = "<!-- index of public names -->"
+"""What stands for all of them in docs/reference/index.md."""
 
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source|embed)\b[^>]*?\bsrc=["']?(?:https?:)?//[^>]*>"""
@@ -97,9 +101,45 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def filled(markdown: str) -> str:
-    """Return a page of the reference with all queries and all estimators of average effects."""
-    estimators = "\n\n".join(f"::: dpcausal.{kind.__name__}" for kind in average.ESTIMATORS.values())
-    return markdown.replace(proofs.MEMBERS, proofs.members()).replace(ESTIMATORS, estimators)
+    """Return a page of the reference with all queries, the public names of a package, and the index of all names."""
+    markdown = NAMES_OF.sub(lambda match: "\n\n".join(_names_of(match[1])), markdown)
+    markdown = markdown.replace(proofs.MEMBERS, proofs.members())
+    return markdown.replace(INDEX, index()) if INDEX in markdown else markdown
+
+
+def _names_of(package: str) -> list[str]:
+    homes = sorted((home, name) for name, home in dpcausal._HOMES.items() if home.startswith(f"{package}."))  # noqa: SLF001
+    return [f"::: dpcausal.{name}" for _, name in homes]
+
+
+def names_on(page: Path) -> list[str]:
+    """Return the public names that a page of the reference shows, in its order."""
+    return re.findall(r"^::: dpcausal\.(\w+)$", filled(page.read_text(encoding="utf-8")), re.MULTILINE)
+
+
+def index() -> str:
+    """Return the index of all public names, by page of the reference, each with the first line of its docstring."""
+    tables = []
+    for page in _pages():
+        title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines = [
+            f"| [`{name}`]({page.name}#dpcausal.{name}) | {_first_line(name)} |"
+            for name in names_on(page)
+            if name in dpcausal.__all__
+        ]
+        if lines:
+            tables.append("\n".join([f"| {title} | |", "|---|---|", *lines]))
+    return '<div class="names" markdown>\n\n' + "\n\n".join(tables) + "\n\n</div>"
+
+
+def _pages() -> list[Path]:
+    """Return the pages of the reference in the order of the navigation."""
+    navigation = (REFERENCE.parents[1] / "mkdocs.yml").read_text(encoding="utf-8")
+    return [REFERENCE / name for name in re.findall(r": reference/([\w-]+\.md)$", navigation, re.MULTILINE)]
+
+
+def _first_line(name: str) -> str:
+    return str(getattr(dpcausal, name).__doc__).partition("\n")[0].rstrip(".").replace("|", "\\|")
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001

@@ -13,8 +13,9 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
-from dpcausal.estimators import average, conditional
 from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.utils.discovery import classes_in
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
@@ -25,18 +26,13 @@ CURVE = dpc.RLearner(covariates=["x"], basis=dpc.Polynomial(["x"]), propensity=0
 STUDY = dpc.Study(name="a", question="b?", schema=SCHEMA, estimator=dpc.DifferenceInMeans(), epsilon=1.0).to_toml()
 
 
-NAMES = [*(kind.__name__ for kind in average.ESTIMATORS.values()), *conditional.__all__]
+KINDS = [*ESTIMATORS.values(), *classes_in("dpcausal.estimators.conditional", BaseEstimator)]
 
 
-def made(name: str) -> Any:
-    kind = {**vars(average), **vars(conditional)}[name]
-    return kind.__new__(kind)
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("word", ["fit", "predict", "conf_int", "summary"])
-def test_estimators_hint_at_estimate_when_called_otherwise(name: str, word: str) -> None:
-    estimator = made(name)
+def test_estimators_hint_at_estimate_when_called_otherwise(kind: type, word: str) -> None:
+    estimator = kind.__new__(kind)
     assert not hasattr(estimator, word)
     with pytest.raises(DpcausalError, match=r"estimator\.estimate\(vault, epsilon=1\.0\)") as told:
         getattr(estimator, word)
@@ -71,11 +67,11 @@ def test_results_are_copied_as_before() -> None:
         assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("given", [(), (1.0,), (1.0, 1e-6)])
-def test_an_epsilon_that_is_left_out_or_without_its_name_is_asked_for(name: str, given: tuple[float, ...]) -> None:
+def test_an_epsilon_that_is_left_out_or_without_its_name_is_asked_for(kind: Any, given: tuple[float, ...]) -> None:
     with pytest.raises(GuaranteeError, match=r"epsilon=1\.0"):
-        made(name).estimate(REHEARSAL, *given)
+        kind.__new__(kind).estimate(REHEARSAL, *given)
 
 
 @pytest.mark.parametrize("given", [(), ("difference_in_means", 1.0)])

@@ -18,7 +18,7 @@ from benchmarks.scale import hand
 from benchmarks.scale.clock import Watched, clocked, peak_megabytes
 from benchmarks.scale.data import Study, drawn, schema
 from dpcausal.audit.tables import exact_answer
-from dpcausal.estimators.average import RegressionAdjustment
+from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.queries import ArmMoments, ArmTotals, Cut, Query, RegressionMoments, StratumContrasts

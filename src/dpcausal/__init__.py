@@ -53,31 +53,31 @@ if TYPE_CHECKING:
     from dpcausal.diagnostics.covariate_quantiles import CovariateQuantiles as CovariateQuantiles
     from dpcausal.diagnostics.covariate_quantiles import covariate_quantiles as covariate_quantiles
     from dpcausal.errors import DpcausalError as DpcausalError
-    from dpcausal.estimators.average import ArmContrasts as ArmContrasts
-    from dpcausal.estimators.average import BlockAverage as BlockAverage
-    from dpcausal.estimators.average import ClusterTrial as ClusterTrial
-    from dpcausal.estimators.average import ComplierEffect as ComplierEffect
-    from dpcausal.estimators.average import DifferenceInDifferences as DifferenceInDifferences
-    from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
-    from dpcausal.estimators.average import DoublyRobust as DoublyRobust
-    from dpcausal.estimators.average import ExactMatching as ExactMatching
-    from dpcausal.estimators.average import FactorialEffects as FactorialEffects
-    from dpcausal.estimators.average import FormulaEstimator as FormulaEstimator
-    from dpcausal.estimators.average import InverseWeighting as InverseWeighting
-    from dpcausal.estimators.average import PropensityMatching as PropensityMatching
-    from dpcausal.estimators.average import QuantileEffects as QuantileEffects
-    from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
-    from dpcausal.estimators.average import RegressionDiscontinuity as RegressionDiscontinuity
-    from dpcausal.estimators.average import ScheduledDifference as ScheduledDifference
-    from dpcausal.estimators.average import Stratification as Stratification
-    from dpcausal.estimators.average import Survival as Survival
-    from dpcausal.estimators.average import Winsorised as Winsorised
-    from dpcausal.estimators.conditional import BlockEnsemble as BlockEnsemble
-    from dpcausal.estimators.conditional import DRLearner as DRLearner
-    from dpcausal.estimators.conditional import InfluenceLearner as InfluenceLearner
-    from dpcausal.estimators.conditional import KernelLearner as KernelLearner
-    from dpcausal.estimators.conditional import RLearner as RLearner
-    from dpcausal.estimators.conditional import SubgroupEffects as SubgroupEffects
+    from dpcausal.estimators.average.arm_contrasts import ArmContrasts as ArmContrasts
+    from dpcausal.estimators.average.block_average import BlockAverage as BlockAverage
+    from dpcausal.estimators.average.cluster_trial import ClusterTrial as ClusterTrial
+    from dpcausal.estimators.average.complier_effect import ComplierEffect as ComplierEffect
+    from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences as DifferenceInDifferences
+    from dpcausal.estimators.average.difference_in_means import DifferenceInMeans as DifferenceInMeans
+    from dpcausal.estimators.average.doubly_robust import DoublyRobust as DoublyRobust
+    from dpcausal.estimators.average.exact_matching import ExactMatching as ExactMatching
+    from dpcausal.estimators.average.factorial_effects import FactorialEffects as FactorialEffects
+    from dpcausal.estimators.average.formula_estimator import FormulaEstimator as FormulaEstimator
+    from dpcausal.estimators.average.inverse_weighting import InverseWeighting as InverseWeighting
+    from dpcausal.estimators.average.propensity_matching import PropensityMatching as PropensityMatching
+    from dpcausal.estimators.average.quantile_effects import QuantileEffects as QuantileEffects
+    from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment as RegressionAdjustment
+    from dpcausal.estimators.average.regression_discontinuity import RegressionDiscontinuity as RegressionDiscontinuity
+    from dpcausal.estimators.average.scheduled_difference import ScheduledDifference as ScheduledDifference
+    from dpcausal.estimators.average.stratification import Stratification as Stratification
+    from dpcausal.estimators.average.survival import Survival as Survival
+    from dpcausal.estimators.average.winsorised import Winsorised as Winsorised
+    from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble as BlockEnsemble
+    from dpcausal.estimators.conditional.influence_learner import InfluenceLearner as InfluenceLearner
+    from dpcausal.estimators.conditional.kernel_learner import KernelLearner as KernelLearner
+    from dpcausal.estimators.conditional.meta_learners import DRLearner as DRLearner
+    from dpcausal.estimators.conditional.meta_learners import RLearner as RLearner
+    from dpcausal.estimators.conditional.subgroups import SubgroupEffects as SubgroupEffects
     from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
     from dpcausal.experiment import Experiment as Experiment
@@ -130,37 +130,37 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "ArmContrasts": "dpcausal.estimators.average",
+    "ArmContrasts": "dpcausal.estimators.average.arm_contrasts",
     "Balance": "dpcausal.diagnostics",
     "Binary": "dpcausal.schema.columns",
-    "BlockAverage": "dpcausal.estimators.average",
-    "BlockEnsemble": "dpcausal.estimators.conditional",
+    "BlockAverage": "dpcausal.estimators.average.block_average",
+    "BlockEnsemble": "dpcausal.estimators.conditional.block_ensemble",
     "Budget": "dpcausal.ledger",
     "CalibratedEffect": "dpcausal.inference",
     "Category": "dpcausal.schema.columns",
     "Cells": "dpcausal.queries",
-    "ComplierEffect": "dpcausal.estimators.average",
+    "ComplierEffect": "dpcausal.estimators.average.complier_effect",
     "CovariateQuantiles": "dpcausal.diagnostics.covariate_quantiles",
     "Ranking": "dpcausal.planning.ranking",
     "Coordinator": "dpcausal.federation.coordinator.coordinator",
     "Cut": "dpcausal.queries",
-    "DRLearner": "dpcausal.estimators.conditional",
-    "ClusterTrial": "dpcausal.estimators.average",
-    "DifferenceInDifferences": "dpcausal.estimators.average",
-    "DifferenceInMeans": "dpcausal.estimators.average",
-    "DoublyRobust": "dpcausal.estimators.average",
+    "DRLearner": "dpcausal.estimators.conditional.meta_learners",
+    "ClusterTrial": "dpcausal.estimators.average.cluster_trial",
+    "DifferenceInDifferences": "dpcausal.estimators.average.difference_in_differences",
+    "DifferenceInMeans": "dpcausal.estimators.average.difference_in_means",
+    "DoublyRobust": "dpcausal.estimators.average.doubly_robust",
     "DpcausalError": "dpcausal.errors",
     "Effect": "dpcausal.results.effect",
     "EffectCurve": "dpcausal.results.curve",
     "Experiment": "dpcausal.experiment",
-    "ExactMatching": "dpcausal.estimators.average",
-    "FactorialEffects": "dpcausal.estimators.average",
-    "FormulaEstimator": "dpcausal.estimators.average",
+    "ExactMatching": "dpcausal.estimators.average.exact_matching",
+    "FactorialEffects": "dpcausal.estimators.average.factorial_effects",
+    "FormulaEstimator": "dpcausal.estimators.average.formula_estimator",
     "Fourier": "dpcausal.queries",
     "Guarantee": "dpcausal.guarantee",
-    "InfluenceLearner": "dpcausal.estimators.conditional",
-    "InverseWeighting": "dpcausal.estimators.average",
-    "KernelLearner": "dpcausal.estimators.conditional",
+    "InfluenceLearner": "dpcausal.estimators.conditional.influence_learner",
+    "InverseWeighting": "dpcausal.estimators.average.inverse_weighting",
+    "KernelLearner": "dpcausal.estimators.conditional.kernel_learner",
     "Learner": "dpcausal.vault.numerics.learners",
     "Ledger": "dpcausal.ledger",
     "Population": "dpcausal.ledger",
@@ -171,14 +171,14 @@ _HOMES = {
     "Overlap": "dpcausal.diagnostics",
     "Plan": "dpcausal.planning.plan",
     "Polynomial": "dpcausal.queries",
-    "PropensityMatching": "dpcausal.estimators.average",
-    "QuantileEffects": "dpcausal.estimators.average",
+    "PropensityMatching": "dpcausal.estimators.average.propensity_matching",
+    "QuantileEffects": "dpcausal.estimators.average.quantile_effects",
     "PropensityModel": "dpcausal.estimators.propensity_model",
     "PropensityScore": "dpcausal.results.propensity_score",
-    "RLearner": "dpcausal.estimators.conditional",
+    "RLearner": "dpcausal.estimators.conditional.meta_learners",
     "Real": "dpcausal.schema.real",
-    "RegressionAdjustment": "dpcausal.estimators.average",
-    "RegressionDiscontinuity": "dpcausal.estimators.average",
+    "RegressionAdjustment": "dpcausal.estimators.average.regression_adjustment",
+    "RegressionDiscontinuity": "dpcausal.estimators.average.regression_discontinuity",
     "Rehearsal": "dpcausal.rehearsal.rehearsal",
     "Release": "dpcausal.release",
     "Report": "dpcausal.report.report",
@@ -188,15 +188,15 @@ _HOMES = {
     "Site": "dpcausal.federation.site.site",
     "Source": "dpcausal.source",
     "Spline": "dpcausal.queries",
-    "ScheduledDifference": "dpcausal.estimators.average",
-    "Stratification": "dpcausal.estimators.average",
+    "ScheduledDifference": "dpcausal.estimators.average.scheduled_difference",
+    "Stratification": "dpcausal.estimators.average.stratification",
     "Study": "dpcausal.study.study",
-    "SubgroupEffects": "dpcausal.estimators.conditional",
-    "Survival": "dpcausal.estimators.average",
+    "SubgroupEffects": "dpcausal.estimators.conditional.subgroups",
+    "Survival": "dpcausal.estimators.average.survival",
     "Treatment": "dpcausal.schema.treatment",
     "Unit": "dpcausal.schema.columns",
     "Vault": "dpcausal.vault",
-    "Winsorised": "dpcausal.estimators.average",
+    "Winsorised": "dpcausal.estimators.average.winsorised",
     "covariate_quantiles": "dpcausal.diagnostics.covariate_quantiles",
     "rank_estimators": "dpcausal.planning.ranking",
     "adjusted_p_values": "dpcausal.inference",

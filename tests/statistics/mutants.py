@@ -18,14 +18,10 @@ import pytest
 import dpcausal as dpc
 from dpcausal import pooling
 from dpcausal.estimators import two_means
-from dpcausal.estimators.average import (
-    DoublyRobust,
-    InverseWeighting,
-    Stratification,
-    cluster_trial,
-    difference_in_differences,
-    regression_discontinuity,
-)
+from dpcausal.estimators.average import cluster_trial, difference_in_differences, regression_discontinuity
+from dpcausal.estimators.average.doubly_robust import DoublyRobust
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
+from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.distributions import Arm
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.federation.site import review, site

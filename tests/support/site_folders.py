@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
 
-from dpcausal.estimators.average import ESTIMATORS, DifferenceInMeans
+from dpcausal.estimators.average import ESTIMATORS
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.changes import Changes

@@ -25,7 +25,7 @@ from dpcausal.audit.hostile import Layout, Two, listed_neighbours, listed_strang
 from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.targets import TARGETS, Target, of_estimator
 from dpcausal.errors import DpcausalError, TableError
-from dpcausal.estimators.conditional import BlockEnsemble
+from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Array
 from dpcausal.vault.coercion import column_names

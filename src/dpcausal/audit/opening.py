@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcausal.audit.finding import Finding
-from dpcausal.estimators.average import DifferenceInMeans
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.schema.columns import Binary, Category, Column, Unit
 from dpcausal.schema.real import Real

@@ -11,28 +11,28 @@ from dpcausal.audit.neighbours import worst_pairs
 from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.diagnostics import Balance, Overlap
-from dpcausal.estimators.average import (
-    ESTIMATORS,
-    ArmContrasts,
-    ClusterTrial,
-    ComplierEffect,
-    DifferenceInDifferences,
-    DifferenceInMeans,
-    DoublyRobust,
-    ExactMatching,
-    FactorialEffects,
-    InverseWeighting,
-    PropensityMatching,
-    QuantileEffects,
-    RegressionAdjustment,
-    RegressionDiscontinuity,
-    ScheduledDifference,
-    Stratification,
-    Survival,
-    Winsorised,
-    estimator_for,
-)
-from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
+from dpcausal.estimators.average import ESTIMATORS, estimator_for
+from dpcausal.estimators.average.arm_contrasts import ArmContrasts
+from dpcausal.estimators.average.cluster_trial import ClusterTrial
+from dpcausal.estimators.average.complier_effect import ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
+from dpcausal.estimators.average.doubly_robust import DoublyRobust
+from dpcausal.estimators.average.exact_matching import ExactMatching
+from dpcausal.estimators.average.factorial_effects import FactorialEffects
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
+from dpcausal.estimators.average.propensity_matching import PropensityMatching
+from dpcausal.estimators.average.quantile_effects import QuantileEffects
+from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
+from dpcausal.estimators.average.regression_discontinuity import RegressionDiscontinuity
+from dpcausal.estimators.average.scheduled_difference import ScheduledDifference
+from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.survival import Survival
+from dpcausal.estimators.average.winsorised import Winsorised
+from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble
+from dpcausal.estimators.conditional.kernel_learner import KernelLearner
+from dpcausal.estimators.conditional.meta_learners import DRLearner, RLearner
+from dpcausal.estimators.conditional.subgroups import SubgroupEffects
 from dpcausal.estimators.propensity_model import PropensityModel
 from dpcausal.queries import (
     ArmMoments,

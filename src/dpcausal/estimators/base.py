@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
@@ -14,6 +14,7 @@ from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource, Source, units_compared
 from dpcausal.utils.other_names import OtherNames
 
@@ -87,6 +88,16 @@ class BaseEstimator(OtherNames):
         covariates = getattr(self, "covariates", None)
         if isinstance(covariates, str):
             object.__setattr__(self, "covariates", name_tuple(covariates))
+
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator of this kind for every covariate of a schema, and all else by default.
+
+        An estimator that needs more than `covariates` or `by` says here what that is; checks and audits use it.
+        """
+        names = [column.name for column in schema.covariates]
+        needed = [part.name for part in fields(cls) if part.default is MISSING]  # type: ignore[arg-type]
+        return cls(**{part: names for part in needed if part in ("by", "covariates")})
 
     def __init_subclass__(cls, **more: Any) -> None:  # noqa: ANN401 (as the parent has it)
         super().__init_subclass__(**more)

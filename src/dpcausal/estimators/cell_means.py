@@ -218,6 +218,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
     arm_means: JointEstimate,
     contrasts: JointEstimate,
     *,
+    kind: str,
     estimand: str,
     method: str,
     assumptions: Sequence[str],
@@ -234,7 +235,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
     values = arm_means.values
     risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
     effect = Effect(
-        estimand=estimand.replace("effect", f"effect{risk}", 1),
+        estimand=f"{kind}{risk}: {estimand}",
         arms=treatment.labels_or_values,
         outcome=source.schema.outcome.name,
         estimate=values[places[1]] - values[places[0]],

@@ -40,27 +40,26 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class _Sums:
-    """Released sums by the name of their part, arm by arm."""
+    """Released sums by their kind and column, arm by arm."""
 
     release: Release
     arms: int
 
-    def of(self, part: str, value: ValueOf) -> Numbers:
-        """Return one sum of each arm: `total of clicks` is `total_0 of clicks` and so on."""
-        return np.array([value(self._name(part, arm)) for arm in range(self.arms)])
+    def of(self, kind: str, value: ValueOf, of: str = "") -> Numbers:
+        """Return one sum of each arm; the total of clicks is `total_0 of clicks` and so on."""
+        return np.array([value(self._name(kind, of, arm)) for arm in range(self.arms)])
 
     def sizes(self, value: ValueOf) -> Numbers:
         """Return the number of units in each arm, at least 1."""
         return within(self.of("size", value), 1.0, np.inf)
 
-    def variance(self, part: str) -> float:
+    def variance(self, kind: str, of: str = "") -> float:
         """Return the variance of the noise in one sum."""
-        return self.release.variance(self._name(part, 0))
+        return self.release.variance(self._name(kind, of, 0))
 
     @staticmethod
-    def _name(part: str, arm: int) -> str:
-        kind, space, column = part.partition(" ")
-        return f"{kind}_{arm}{space}{column}"
+    def _name(kind: str, of: str, arm: int) -> str:
+        return f"{kind}_{arm} of {of}" if of else f"{kind}_{arm}"
 
 
 class _Column(NamedTuple):
@@ -82,9 +81,9 @@ class _Column(NamedTuple):
 def _column(sums: _Sums, metric: Metric, place: int, value: ValueOf) -> _Column:
     column = metric.declared[place]
     half, sizes = half_range(column), sums.sizes(value)
-    means = sums.of(f"total of {column.name}", value) / sizes
-    noise = (sums.variance(f"total of {column.name}") + means**2 * sums.variance("size")) / sizes**2
-    deficits = 0.0 if isinstance(column, Binary) else sums.of(f"deficit of {column.name}", value) / sizes
+    means = sums.of("total", value, column.name) / sizes
+    noise = (sums.variance("total", column.name) + means**2 * sums.variance("size")) / sizes**2
+    deficits = 0.0 if isinstance(column, Binary) else sums.of("deficit", value, column.name) / sizes
     variances = within(half**2 - deficits - means**2 + noise, 0.0, half**2)
     return _Column(column.name, middle_of(column), means, variances)
 
@@ -153,7 +152,7 @@ def _error_alone(sums: _Sums, metric: Metric, outcome: _Column, schema: Schema) 
         (noise_sd(alone, schema, release.guarantee, name) / noise_sd(query, schema, release.guarantee, name)) ** 2
         for name in (f"total_0 of {outcome.name}", "size_0")
     )
-    noise = total * sums.variance(f"total of {outcome.name}") + size * outcome.means**2 * sums.variance("size")
+    noise = total * sums.variance("total", outcome.name) + size * outcome.means**2 * sums.variance("size")
     return math.sqrt((outcome.variances / np.maximum(sizes - 1, 1.0) + noise / sizes**2).sum())
 
 
@@ -179,7 +178,7 @@ def _covariances(sums: _Sums, first: _Column, second: _Column, value: ValueOf) -
     one, other = sorted((first.name, second.name))
     crossed = first.means * second.means * (1 - sums.variance("size") / sizes**2)
     most = np.sqrt(first.variances.real * second.variances.real)
-    return within(sums.of(f"product of {one} and {other}", value) / sizes - crossed, -most, most)
+    return within(sums.of("product", value, f"{one} and {other}") / sizes - crossed, -most, most)
 
 
 def _slope(sums: _Sums, columns: Sequence[_Column], value: ValueOf) -> Numbers:
@@ -191,7 +190,7 @@ def _slope(sums: _Sums, columns: Sequence[_Column], value: ValueOf) -> Numbers:
     outcome, before = columns
     sizes = sums.sizes(value)
     units = sizes.sum()
-    noise = sums.variance(f"total of {before.name}") * len(sizes) / units
+    noise = sums.variance("total", before.name) * len(sizes) / units
     spread = sizes @ before.variances / units + noise
     return sizes @ _covariances(sums, outcome, before, value) / units / spread if spread.real > 0 else 0.0
 
@@ -201,7 +200,7 @@ def _denominator(sums: _Sums, metric: Metric, places: tuple[int, int]) -> str:
     if metric.denominator is None:
         return ""
     column, sizes = _column(sums, metric, 1, sums.release.value), sums.sizes(sums.release.value)
-    noise = sums.variance(f"total of {column.name}") + column.means**2 * sums.variance("size")
+    noise = sums.variance("total", column.name) + column.means**2 * sums.variance("size")
     errors = np.sqrt(noise / sizes**2 + column.variances / sizes)
     near = np.abs(column.middle + column.means) < _SURE * errors
     return (

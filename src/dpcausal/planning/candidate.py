@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcausal.estimators.average import Winsorised
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.results.effect import Estimator
 from dpcausal.utils.text import format_number
 

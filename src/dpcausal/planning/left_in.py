@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.estimators.average import Stratification
+from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.base import names_in
 from dpcausal.planning.strata import confounding_left
 from dpcausal.queries.cuts import cuts_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.estimators.average import RegressionAdjustment
+from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.results.effect import Effect, Estimator

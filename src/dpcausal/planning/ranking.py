@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpcausal.errors import GuaranteeError
-from dpcausal.estimators.average import (
-    ArmContrasts,
-    BlockAverage,
-    ClusterTrial,
-    ComplierEffect,
-    DifferenceInDifferences,
-    DifferenceInMeans,
-    DoublyRobust,
-    FactorialEffects,
-    InverseWeighting,
-    QuantileEffects,
-    RegressionAdjustment,
-    Stratification,
-    Survival,
-    Winsorised,
-)
+from dpcausal.estimators.average.arm_contrasts import ArmContrasts
+from dpcausal.estimators.average.block_average import BlockAverage
+from dpcausal.estimators.average.cluster_trial import ClusterTrial
+from dpcausal.estimators.average.complier_effect import ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
+from dpcausal.estimators.average.doubly_robust import DoublyRobust
+from dpcausal.estimators.average.factorial_effects import FactorialEffects
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
+from dpcausal.estimators.average.quantile_effects import QuantileEffects
+from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
+from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.survival import Survival
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.candidate import Candidate, Shape
 from dpcausal.planning.interval_refusals import is_often_refused
@@ -39,7 +37,7 @@ from dpcausal.utils.text import format_number, table_rows, text_lines
 LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadratic outcomes or treatment"
 """The shapes that models assume."""
 
-OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "overlap population"
+OTHER_EFFECT = "another effect: that in the overlap population"
 """Why an estimator is not ranked among those of all units, and how its estimand says so."""
 
 _OWN_DESIGN = (
@@ -245,7 +243,7 @@ class _Scenario:
     ) -> Candidate:
         """Return a candidate whose interval allows for this bias."""
         effect, delta = self._narrowest(LeavingIn(estimator, bias))
-        if not not_ranked and _OVERLAP in effect.estimand:
+        if not not_ranked and effect.target == "ATO":
             # Without a model there is no effect where arms do not overlap; with one, another estimator has it.
             inner = estimator.estimator if isinstance(estimator, Winsorised) else estimator
             if isinstance(inner, Stratification):

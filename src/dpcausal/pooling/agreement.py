@@ -1,6 +1,7 @@
 """Checks that effects can be pooled: they estimate the same quantity, with finite numbers."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from dpcausal.errors import QueryError
 from dpcausal.pooling.weights import RULES, Rule
@@ -10,20 +11,32 @@ from dpcausal.utils.validation import is_number
 _LARGEST = 1e50
 """Numbers beyond this, and noise below its inverse, cannot be squared and divided without overflow."""
 
-_SAME: dict[str, Callable[[Effect], object]] = {
-    "the same arms": lambda effect: effect.arms,
-    "the same outcome": lambda effect: effect.outcome,
-    "the same estimand": lambda effect: effect.estimand,
-    "guarantees of the same kind": lambda effect: effect.guarantee.protects,
-    "effects that were all released, or all rehearsed": lambda effect: "rehearsed" if effect.rehearsed else "released",
-}
-"""What all sites must have in common."""
-
-_CHOSEN = (
-    "Stratification chooses a cap at each site, and its estimand says how much that trims: "
+_HINT = "ask all sites the same question; different quantities have no common average."
+_OTHER_ESTIMANDS = (
+    f"{_HINT} Stratification chooses a cap at each site, and its estimand says how much that trims: "
     "give the same cap= at all sites, large enough to trim little at each."
 )
 """What to do where the settings of one estimator make different estimands."""
+
+
+class _Common(NamedTuple):
+    """What all sites must have in common: in words, of an effect, and what to do where they have not."""
+
+    words: str
+    of: Callable[[Effect], object]
+    hint: str = _HINT
+
+
+_SAME = (
+    _Common("the same arms", lambda effect: effect.arms),
+    _Common("the same outcome", lambda effect: effect.outcome),
+    _Common("the same estimand", lambda effect: effect.estimand, _OTHER_ESTIMANDS),
+    _Common("guarantees of the same kind", lambda effect: effect.guarantee.protects),
+    _Common(
+        "effects that were all released, or all rehearsed",
+        lambda effect: "rehearsed" if effect.rehearsed else "released",
+    ),
+)
 
 
 def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
@@ -98,14 +111,13 @@ def _usable(effect: Effect) -> bool:
 
 
 def _check_same(sites: Mapping[str, Effect]) -> None:
-    for expected, value in _SAME.items():
+    for common in _SAME:
         answers: dict[str, list[str]] = {}
         for site, effect in sites.items():
-            answers.setdefault(repr(value(effect)), []).append(site)
+            answers.setdefault(repr(common.of(effect)), []).append(site)
         if len(answers) > 1:
             raise QueryError(
-                expected=f"{expected} at all sites",
+                expected=f"{common.words} at all sites",
                 got="; ".join(f"{answer} at {', '.join(named)}" for answer, named in answers.items()),
-                hint="ask all sites the same question; different quantities have no common average."
-                + f" {_CHOSEN}" * (expected == "the same estimand"),
+                hint=common.hint,
             )

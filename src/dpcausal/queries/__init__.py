@@ -12,7 +12,7 @@ from typing import Any
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 
-# A name that is imported `as` itself is exported to type checkers too.
+# Shorter names, exported to type checkers too. A query needs none to be registered: see `QUERIES`.
 from dpcausal.queries.arm_counts import ScoreCounts as ScoreCounts
 from dpcausal.queries.arm_counts import StratumCounts as StratumCounts
 from dpcausal.queries.arm_moments import ArmMoments as ArmMoments
@@ -69,11 +69,7 @@ from dpcausal.queries.weighted_counts import WeightedCounts as WeightedCounts
 from dpcausal.schema.columns import Indicator, declared_dict
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import Treatment
-
-_QUERIES: list[type[Query]] = [kind for kind in vars().values() if isinstance(kind, type) and "name" in vars(kind)]
-
-QUERIES = {kind.name: kind for kind in _QUERIES}
-"""Every query there is, by name: each that is imported above. What else must be known of it is derived from it."""
+from dpcausal.utils.discovery import classes_in
 
 
 def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | None) -> dict[str, Any]:
@@ -174,3 +170,8 @@ def from_dict(document: dict[str, Any]) -> Query:
             got="something else",
             hint="write queries with to_dict.",
         ) from None
+
+
+# Last, because modules of this folder import what stands above.
+QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in classes_in(__name__) if "name" in vars(kind)}
+"""Every query there is, by name: each in a file of this folder. What else must be known of it is derived from it."""

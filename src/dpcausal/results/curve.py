@@ -313,19 +313,20 @@ class EffectCurve(OtherNames):
     def _effects(self) -> list[tuple[str, str]]:
         """Return the effects of the example profiles, with simultaneous intervals."""
         names, profiles = self.examples()
-        sampling, privacy = (list(map(format_number, errors)) for errors in self.standard_errors(profiles))
+        errors = self.standard_errors(profiles)
+        sampling, privacy = (list(map(format_number, each)) for each in errors)
         lines = []
         intervals = None if self.no_interval else self.effect_interval(profiles, simultaneous=True)
         for place, (name, effect) in enumerate(zip(names, self.effect(profiles), strict=True)):
             if intervals is None:
-                noise = "noise of private scale" if privacy[place] == "0" else f"privacy noise {privacy[place]}"
+                noise = f"privacy noise {privacy[place]}" if errors[1][place] else "noise of private scale"
                 text = f"{format_number(effect)} ({noise})"
             else:
                 low, high = (float(side[place]) for side in intervals)
-                errors = f"sampling {sampling[place]}, privacy {privacy[place]}"
-                text = f"{format_number(effect)}, {format_number(low)} to {format_number(high)} ({errors})"
+                parts = f"sampling {sampling[place]}, privacy {privacy[place]}"
+                text = f"{format_number(effect)}, {format_number(low)} to {format_number(high)} ({parts})"
                 if self.rehearsed:
-                    text = f"± {format_number((high - low) / 2)} ({errors})"
+                    text = f"± {format_number((high - low) / 2)} ({parts})"
             lines.append(f"{name}: {text}")
         if intervals is not None:
             lines.append("95 % intervals are simultaneous over these profiles")

@@ -6,8 +6,9 @@ from typing import Any
 
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import DifferenceInMeans, DoublyRobust, InverseWeighting
-from dpcausal.estimators.average.doubly_robust import LARGEST_CLIP
+from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
+from dpcausal.estimators.average.doubly_robust import LARGEST_CLIP, DoublyRobust
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.results.effect import Estimator
 from dpcausal.study.file import read_parameters
 from dpcausal.utils.validation import is_number

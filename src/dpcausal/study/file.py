@@ -5,7 +5,8 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS, Winsorised, suggest_estimator
+from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.queries import Cut
 from dpcausal.results.effect import Estimator
 from dpcausal.utils.validation import check_keys, did_you_mean

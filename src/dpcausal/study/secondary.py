@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dpcausal.errors import StudyError
-from dpcausal.estimators.conditional import DRLearner, RLearner, SubgroupEffects
+from dpcausal.estimators.conditional.meta_learners import DRLearner, RLearner
+from dpcausal.estimators.conditional.subgroups import SubgroupEffects
 from dpcausal.experiment import Experiment, Metric, Scorecard
 from dpcausal.inference.many_outcomes import Method
 from dpcausal.queries.basis import basis_of

@@ -10,7 +10,10 @@ import tomli_w
 
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS, FormulaEstimator, Stratification, Winsorised
+from dpcausal.estimators.average import ESTIMATORS
+from dpcausal.estimators.average.formula_estimator import FormulaEstimator
+from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee

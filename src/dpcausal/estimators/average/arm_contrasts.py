@@ -25,7 +25,7 @@ from dpcausal.uncertainty.derivatives import Numbers
 from dpcausal.uncertainty.interval import half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 
-_ESTIMAND = "average treatment effect: mean outcome with all treated minus mean outcome with none"
+_ESTIMAND = "mean outcome with all treated minus mean outcome with none"
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class ArmContrasts(BaseEstimator):
             guarantee,
             means,
             contrasts_of(means, treatment, self.contrasts),
+            kind="average treatment effect",
             estimand=_ESTIMAND,
             method=f"means of {len(treatment.arms)} arms from one query{what}",
             assumptions=(f"{within}, as in a randomised trial", NO_INTERFERENCE),
@@ -140,6 +141,7 @@ class ArmContrasts(BaseEstimator):
             guarantee,
             means,
             contrasts,
+            kind="average treatment effect",
             estimand=_ESTIMAND,
             method=f"means of {len(means.names)} arms from one query, adjusted by regression in each arm on "
             + ", ".join(self.covariates),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from dpcausal.queries import ClusterMoments
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.schema.cells import Value
-from dpcausal.schema.columns import Binary
+from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers, within
 from dpcausal.uncertainty.interval import merged, student_half_width
@@ -73,6 +74,12 @@ class ClusterTrial(BaseEstimator):
     cluster: str
     treated: Sequence[Value]
     icc: float = 0.05
+
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return a trial of the clusters that are values of the first listed covariate; every second one is treated."""
+        listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
+        return cls(listed.name, tuple(listed.values[1::2])) if listed else cls("", ())
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""

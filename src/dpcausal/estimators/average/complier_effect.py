@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import ratio_interval
-from dpcausal.results.laws import NO_DENOMINATOR
+from dpcausal.schema.columns import Binary
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers
 from dpcausal.uncertainty.joint_estimate import JointEstimate
@@ -95,6 +96,11 @@ class ComplierEffect(BaseEstimator):
     received: str
     covariates: Sequence[str] = ()
     interaction: bool = True
+
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator for which the treatment received is the first covariate of two values."""
+        return cls(next((column.name for column in schema.covariates if isinstance(column, Binary)), ""))
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
@@ -181,7 +187,7 @@ def _refusal(parts: JointEstimate) -> str:
     try:
         ratio_interval(parts, 0.95)
     except RefusedError:
-        return NO_DENOMINATOR
+        return "the share of compliers is not distinguishable from 0; report the intention-to-treat effect"
     return ""
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dpcausal.queries.change_moments import widest_change
 from dpcausal.release import Receipt, Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers, within
@@ -89,6 +90,12 @@ class DifferenceInDifferences(BaseEstimator):
     earlier: str = ""
     change: Sequence[float] = ()
     placebo_share: float = 1 / 3
+
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator whose value before is the first number, or whose period is the first listed covariate."""
+        names = {isinstance(column, Real): column.name for column in reversed(schema.covariates)}
+        return cls(before=names[True]) if True in names else cls(period=names.get(False, ""))
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""

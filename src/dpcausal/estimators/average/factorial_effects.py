@@ -1,7 +1,7 @@
 """Main effects and interactions of two crossed factors, from one query."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dpcausal.queries import CellMoments, Cut
 from dpcausal.queries.query import value_names
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary, Category
+from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 from dpcausal.uncertainty.derivatives import Numbers
 
@@ -60,6 +61,11 @@ class FactorialEffects(BaseEstimator):
 
     factor: str
 
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator whose second factor is the first covariate."""
+        return cls(next((column.name for column in schema.covariates), ""))
+
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate all effects for a total of epsilon and delta; noise is Laplace, or Gaussian where smaller."""
         levels = self._levels(source)
@@ -90,7 +96,8 @@ class FactorialEffects(BaseEstimator):
             guarantee,
             cells.estimates([*arms, *names], all_means),
             cells.estimates(contrast_names, contrasts),
-            estimand="main effect: mean outcome with all treated minus mean outcome with none, averaged over the "
+            kind="main effect",
+            estimand="mean outcome with all treated minus mean outcome with none, averaged over the "
             f"{len(levels)} levels of {self.factor}, which count alike",
             method=f"means of {len(names)} cells, {len(arms)} arms by {len(levels)} levels of {self.factor}, "
             "from one query",

@@ -16,7 +16,7 @@ from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, warned_of_spreads
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CustomSums, Cut
-from dpcausal.queries.custom_sums import quoted
+from dpcausal.queries.custom_sums import label_of, quoted
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
@@ -182,6 +182,19 @@ class FormulaEstimator(BaseEstimator):
         _check(formulas, len(names), self._notes(formulas.query))
         spent = narrower(formulas.query, rehearsal, guarantee, names[0])
         return replace(self, weights=chosen_weights(formulas, rehearsal, spent))
+
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return a difference in means as formulas of moments."""
+        outcome = quoted(schema.outcome.name)
+        control, treated = (f"['{label_of(arm)}']" for arm in schema.treatment.compared)
+        variances = (f"variance({outcome}){arm} / n{arm}" for arm in (control, treated))
+        return cls(
+            estimand="average treatment effect: mean outcome with all treated minus mean outcome with none",
+            formula=f"mean({outcome}){treated} - mean({outcome}){control}",
+            variance=" + ".join(variances),
+            cells=[schema.treatment.name],
+        )
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release, ValueOf
-from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
+from dpcausal.results.effect import Effect
+from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
 from dpcausal.uncertainty.derivatives import Numbers, within
 from dpcausal.utils.text import format_number
@@ -74,6 +76,16 @@ class RegressionDiscontinuity(BaseEstimator):
     bandwidth: float
     treated_below: bool = False
 
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator with a cutoff in the middle of the first number, and a bandwidth of a quarter of it."""
+        number = next((column for column in schema.covariates if isinstance(column, Real)), None)
+        return (
+            cls(number.name, (number.low + number.high) / 2, (number.high - number.low) / 4)
+            if number
+            else cls("", 0, 1)
+        )
+
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         query = CutoffMoments(self.running, self.cutoff, self.bandwidth, self.treated_below)
@@ -113,7 +125,8 @@ class RegressionDiscontinuity(BaseEstimator):
                 *source.schema.covariate_handling([self.running]),
             ),
             receipts=(release.receipt,),
-            notes=(*((SAMPLING_BELOW_NOISE,) if any(side.floored for side in sides) else ()), *source.caveats),
+            notes=source.caveats,
+            sampling_is_a_bound=any(side.floored for side in sides),
             no_interval=next((side.refusal for side in sides if side.refusal), ""),
             arm_means=means,
             arm_sizes=sizes,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.look_moments import norm_of, running_weights, weights
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary, Category
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
 from dpcausal.utils.arrays import Array
@@ -76,6 +77,12 @@ class ScheduledDifference(BaseEstimator):
     cohorts: str | Cut
     look: int | None = None
 
+    @classmethod
+    def for_schema(cls, schema: Schema) -> Self:
+        """Return an estimator whose cohorts are those of the schema's column of entry, or of the first listed one."""
+        listed = next((column.name for column in schema.covariates if isinstance(column, Binary | Category)), "")
+        return cls(schema.entry or listed)
+
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect so far; epsilon and delta are for all looks together, and noise is as in `Privacy`."""
         schema, treatment = source.schema, source.schema.treatment
@@ -92,7 +99,8 @@ class ScheduledDifference(BaseEstimator):
             guarantee,
             means,
             contrasts_of(means, treatment, "reference"),
-            estimand="average treatment effect: mean outcome with all treated minus mean outcome with none",
+            kind="average treatment effect",
+            estimand="mean outcome with all treated minus mean outcome with none",
             method=f"difference in means so far, look {now.look} of {looks} ({now.cohorts}), paid for together",
             assumptions=(
                 "arms are comparable without adjustment, as in a randomised trial",

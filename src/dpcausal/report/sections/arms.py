@@ -7,12 +7,6 @@ from dpcausal.errors import RefusedError
 from dpcausal.page.numbers import number, percent
 from dpcausal.report.section import ReportInputs, Table
 
-_MEASURES = {
-    "risk ratio": "risk ratio",
-    "odds ratio": "odds ratio",
-    "relative lift": "relative lift",
-}
-
 
 def arm_tables(report: ReportInputs) -> tuple[Table, ...]:
     """Return what the same releases tell beyond the effect; all of it is free."""
@@ -39,18 +33,15 @@ def _arms(report: ReportInputs) -> Iterator[Table]:
 
 def _measures(report: ReportInputs) -> Iterator[Table]:
     effect = report.effect
+    asked = ((effect.risk_ratio, number, 2), (effect.odds_ratio, number, 2))
     lines = []
-    for ask in (effect.risk_ratio, effect.odds_ratio) if report.scale.risks else (effect.relative_lift,):
+    for ask, written, decimals in asked if report.scale.risks else ((effect.relative_lift, percent, 1),):
         try:
             measure = ask()
         except RefusedError:
             continue
-        shown = (measure.estimate, measure.low, measure.high)
-        if measure.name == "relative lift":
-            estimate, low, high = (percent(each, 1) for each in shown)
-        else:
-            estimate, low, high = (number(each, 2) for each in shown)
-        lines.append((_MEASURES[measure.name], estimate, f"{low} to {high}"))
+        estimate, low, high = (written(each, decimals) for each in (measure.estimate, measure.low, measure.high))
+        lines.append((measure.name, estimate, f"{low} to {high}"))
     lines += _number_needed(report) if report.scale.risks else []
     if lines:
         head = ("measure", "estimate", "95 % interval")

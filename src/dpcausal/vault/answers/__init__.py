@@ -5,18 +5,15 @@ registers its functions with `@answers(SomeQuery)`. An answer names its numbers 
 that one unit moves them no further than the query says is on the page of the same name in docs/proofs.
 """
 
-import importlib
-import pkgutil
-
 from dpcausal.queries import QUERIES
 from dpcausal.queries.summing import SummingQuery
+from dpcausal.utils.discovery import modules_in
 from dpcausal.vault import adding
 from dpcausal.vault.context import ANSWERS, answers
 
 __all__ = ["ANSWERS"]
 
-for _file in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_file.name}")
+list(modules_in(__name__))  # each registers its answers as it is imported
 
 for _query in QUERIES.values():
     if issubclass(_query, SummingQuery) and _query not in ANSWERS:
