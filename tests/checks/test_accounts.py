@@ -127,10 +127,14 @@ def test_seconds_of_each_file_are_written(
         ('Path("docs/page.md").read_text()', "docs/page.md", None),
         ('os.close(os.open("docs/page.md", 0))', "deploy", "docs/page.md"),
         ('Path("docs/page.md").resolve().read_text()', "deploy", "docs/page.md"),
-        ('subprocess.run(["cat", Path("docs/page.md").resolve()])', "src", "docs/page.md"),
-        ('subprocess.run(["true"])', "deploy", "src"),
-        ('subprocess.run(["true"])', "src", None),
-        ('subprocess.run("true", shell=True)', "deploy", "src"),
+        ('subprocess.run(["cat", Path("docs/page.md").resolve()])', "deploy", "docs/page.md"),
+        ('subprocess.run(["true", Path("tests/helper.py").resolve()])', "deploy", "tests/helper.py"),
+        ('subprocess.run(["true"])', "deploy", None),
+        ('subprocess.run([sys.executable, "-c", ""])', "deploy", "src"),
+        ('subprocess.run([sys.executable, "-c", ""])', "src", None),
+        ('subprocess.run("true | python3 -c 1", shell=True)', "deploy", "src"),
+        ('subprocess.run(["true", Path(sys.executable).with_name("gunicorn")])', "deploy", "src"),
+        ('subprocess.run([sys.executable, "-m", "tests.helper"])', "deploy", None),
         ('Path("new").touch()', "deploy", None),
         ('Path("tests/helper.py").read_text()', "deploy", None),
         ('subprocess.run(["true", Path("tests/helper.py").resolve()])', "src", "tests/helper.py"),
@@ -140,7 +144,7 @@ def test_seconds_of_each_file_are_written(
 def test_costly_test_names_what_it_opens_and_starts(
     place: str, does: str, named: str, missing: str | None, *, root: Path, pytester: pytest.Pytester
 ) -> None:
-    lines = ["import os, pytest, subprocess", "from pathlib import Path", "@pytest.fixture(scope='module')"]
+    lines = ["import os, pytest, subprocess, sys", "from pathlib import Path", "@pytest.fixture(scope='module')"]
     lines += [f"def fixture(): {does if place == 'fixture' else ...}", f"@pytest.mark.costly({named!r})"]
     lines += [f"def test_one(fixture): {does if place == 'test' else ...}", f"def test_other(): {does}"]
     (root / "tests/test_file.py").write_text("\n".join(lines), encoding="utf-8")

@@ -6,7 +6,8 @@ closure of the file and of its fixtures, the pinned versions, and other files an
 `costly` by its mark, as `make slow` does, leaves none out.
 
 Imports do not show which files a test opens and which processes it starts. So each costly test is watched where it
-runs, and fails where it opens a file of the checkout that decides nothing, or starts a process and does not name `src`.
+runs, and fails where it opens a file of the checkout that decides nothing, or starts another Python and does not name
+`src`, unless that runs a module of the closure.
 """
 
 import json
@@ -88,7 +89,7 @@ class Accounts:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Watch a costly test, with its fixtures."""
         if item.path in self.deciding and item.get_closest_marker("costly"):
-            WATCH.begin(self.sources.root, self.deciding[item.path], runs_all="src" in self.named[item.path])
+            WATCH.begin(self.sources, self.deciding[item.path], names_all="src" in self.named[item.path])
         try:
             return (yield)
         finally:
@@ -139,19 +140,19 @@ class Watch:
     """What a test opens and starts. Python calls it for each file and process, and it looks while a test is watched."""
 
     def __init__(self) -> None:
-        self.root, self.deciding, self.runs_all = Path(), set[Path](), False
+        self.sources, self.deciding, self.names_all = Sources(), set[Path](), False
         self.found: set[str] | None = None
         self.is_told = False
 
-    def begin(self, root: Path, deciding: set[Path], *, runs_all: bool) -> None:
+    def begin(self, sources: Sources, deciding: set[Path], *, names_all: bool) -> None:
         """Watch from now on.
 
         Args:
-            root: The checkout.
+            sources: The checkout.
             deciding: The files of it that decide the test.
-            runs_all: Whether all of the package does, as it may where another process runs it.
+            names_all: Whether all of the package does, as it may where another process runs it.
         """
-        self.root, self.deciding, self.runs_all, self.found = root, deciding, runs_all, set()
+        self.sources, self.deciding, self.names_all, self.found = sources, deciding, names_all, set()
         if not self.is_told:
             sys.addaudithook(self)  # for good: there is no way to take one out
             self.is_told = True
@@ -163,27 +164,35 @@ class Watch:
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         """Hear of an event of the interpreter."""
-        if self.found is None or event not in {"open", "subprocess.Popen"}:
+        if self.found is None:
             return
-        if event == "open":
-            if not str(args[0]).endswith((".py", ".pyc")):  # these are imported
-                self._opened(args[0])
-            return
-        for word in args[1]:
-            self._opened(word)
-        if not self.runs_all:
-            self.found.add("src")
+        if event == "open" and not str(args[0]).endswith((".py", ".pyc")):  # these are imported
+            self._opened(args[0])
+        if event == "subprocess.Popen":
+            words = [os.fsdecode(word) for word in args[1]]
+            for word in words:
+                self._opened(word)
+            modules = {self.sources.modules.get(word) for word in words}
+            if _starts_python(words) and not self.names_all and self.deciding.isdisjoint(modules):
+                self.found.add("src")
 
     def _opened(self, name: object) -> None:
         """Note a file of the checkout that decides nothing."""
         if self.found is None or not isinstance(name, str | bytes | os.PathLike):
             return
         path = Path(os.path.abspath(os.fsdecode(name)))  # noqa: PTH100 (links are not followed)
-        if path.is_relative_to(self.root):
-            file = path.relative_to(self.root)
+        if path.is_relative_to(self.sources.root):
+            file = path.relative_to(self.sources.root)
             is_hidden = any(part[0] == "." and part != ".ci" for part in file.parts)  # caches and environments
             if file not in self.deciding and not is_hidden and path.is_file():
                 self.found.add(file.as_posix())
+
+
+def _starts_python(words: Iterable[str]) -> bool:
+    """Return whether a command is one of Python, or of this environment, maybe by way of a shell."""
+    programs = [Path(part) for word in words for part in word.split()]
+    here = Path(sys.executable).parent
+    return any(each.name.startswith(("python", "dpcausal")) or each.parent == here for each in programs)
 
 
 WATCH = Watch()
