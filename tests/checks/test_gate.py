@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,12 @@ def test_gate_fails_where_one_part_does(
 def test_every_part_is_a_target_of_the_makefile() -> None:
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {*gate.BESIDE, "test"} <= set(targets)
+
+
+def test_passes_that_are_written_at_once_are_all_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(passed, "FILE", tmp_path / "passed.json")
+    names = [f"check {number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda name: passed.record_pass(name, "digest", 1.0), names))
+    assert all(passed.has_passed(name, "digest") for name in names)
+    assert [path.name for path in tmp_path.iterdir()] == ["passed.json"]
