@@ -8,7 +8,7 @@ checkers decide nothing. A string that names a module counts as an import of it.
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -23,12 +23,14 @@ class Sources:
 
     Args:
         root: The checkout.
+        found: What each module needs directly, as far as another process has found it out.
     """
 
-    def __init__(self, root: Path = ROOT) -> None:
+    def __init__(self, root: Path = ROOT, found: Mapping[str, Iterable[str]] | None = None) -> None:
         self.root = root
-        self._trees: dict[str, ast.Module] = {}
-        self._imports: dict[str, frozenset[str]] = {}
+        self.found = {module: frozenset(needed) for module, needed in (found or {}).items()}
+        self._digests: dict[Path, str] = {}
+        self._passed_on: dict[str, dict[str, str]] = {}
 
     @cached_property
     def modules(self) -> dict[str, Path]:
@@ -68,23 +70,31 @@ class Sources:
         """Return the files of fixtures of a file of tests."""
         return [path for above in file.parents if (path := above / "conftest.py") in self.modules.values()]
 
-    def digest(self, *files: Path, other: Iterable[Path] = ()) -> str:
-        """Return the digest of all that some files need, with the files beside it that are not Python, and others."""
-        needed = self.closure(*files)
-        data = (file for folder in {path.parent for path in needed} for file in self.data.get(folder, []))
+    def needed(self, *files: Path) -> set[Path]:
+        """Return all that some files need, with the files beside it that are not Python."""
+        modules = self.closure(*files).keys()
+        return {*modules, *(file for folder in {path.parent for path in modules} for file in self.data.get(folder, []))}
+
+    def digest(self, files: Iterable[Path]) -> str:
+        """Return the digest of files."""
         digest = hashlib.sha256()
-        for file in sorted({*needed, *data, *other}):
-            digest.update(f"{file} {hashlib.sha256((self.root / file).read_bytes()).hexdigest()}\n".encode())
+        for file in sorted(files):
+            digest.update(f"{file} {self._digest(file)}\n".encode())
         return digest.hexdigest()
+
+    def _digest(self, file: Path) -> str:
+        if file not in self._digests:
+            self._digests[file] = hashlib.sha256((self.root / file).read_bytes()).hexdigest()
+        return self._digests[file]
 
     def imports(self, module: str) -> frozenset[str]:
         """Return the modules that a module needs directly."""
-        if module not in self._imports:
-            self._imports[module] = frozenset(self._named(module)) & self.modules.keys() - {module}
-        return self._imports[module]
+        if module not in self.found:
+            self.found[module] = frozenset(self._named(module)) & self.modules.keys() - {module}
+        return self.found[module]
 
     def _named(self, module: str) -> Iterator[str]:
-        nodes = list(_executed(self._tree(module)))
+        nodes = [node for node in _executed(self._tree(module)) if isinstance(node, _TELLING)]
         known: dict[str, str] = {}  # modules by the names that they have here
         for node in nodes:
             match node:
@@ -98,8 +108,10 @@ class Sources:
                             known[each.asname or each.name] = submodule
                         else:
                             yield self._home(origin, each.name)
+                case ast.Constant(str(text)) if text.endswith("."):
+                    yield from (each for each in self.modules if each.startswith(text))
                 case ast.Constant(str(text)) if "." in text:
-                    yield from (text, *(each for each in self.modules if text[-1] == "." and each.startswith(text)))
+                    yield text
                 case ast.Attribute(attr="iter_modules"):
                     yield from (each for each in self.modules if each.rpartition(".")[0] == module)
         attributes = {node.value: node.attr for node in nodes if isinstance(node, ast.Attribute)}
@@ -113,21 +125,26 @@ class Sources:
         """Return the module that a name of a module stands for."""
         if f"{module}.{name}" in self.modules:
             return f"{module}.{name}"
-        if self._is_package(module) and not any(isinstance(node, ast.For) for node in self._tree(module).body):
-            for node in ast.walk(self._tree(module)):
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    for each in node.names:
-                        if name == (each.asname or each.name):
-                            return self._home(node.module, each.name)
-        return module
+        return self._names_passed_on(module).get(name, module)
 
-    def _is_package(self, module: str) -> bool:
-        return module in self.modules and self.modules[module].name == "__init__.py"
+    def _names_passed_on(self, module: str) -> dict[str, str]:
+        """Return the names that a package passes on, and the modules that they stand for."""
+        if module not in self._passed_on:
+            found = self._passed_on[module] = {}
+            is_package = module in self.modules and self.modules[module].name == "__init__.py"
+            tree = self._tree(module) if is_package else ast.Module([], [])
+            if not any(isinstance(node, ast.For) for node in tree.body):
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.ImportFrom) and node.module:
+                        for each in node.names:
+                            found.setdefault(each.asname or each.name, self._home(node.module, each.name))
+        return self._passed_on[module]
 
     def _tree(self, module: str) -> ast.Module:
-        if module not in self._trees:
-            self._trees[module] = ast.parse((self.root / self.modules[module]).read_bytes())
-        return self._trees[module]
+        return ast.parse((self.root / self.modules[module]).read_bytes())
+
+
+_TELLING = (ast.Import, ast.ImportFrom, ast.Constant, ast.Attribute, ast.Name)
 
 
 def _executed(tree: ast.Module) -> Iterator[ast.AST]:

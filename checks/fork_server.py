@@ -31,7 +31,7 @@ from checks.documents import ROOT, run
 PRELOAD = ("dpcausal.cli", "matplotlib.figure", "pandas", "pyarrow.parquet", "sqlalchemy.dialects.sqlite")
 PROGRAMS = ("page", "dpcausal")
 WARNINGS = ("error", "ignore:PySpark does not yet fully support pandas:FutureWarning")
-SECONDS_TO_START, SECONDS_TO_END = 60, 10
+SECONDS_TO_START, SECONDS_TO_END = 200, 10
 
 CLIENT = """#!{python} -IS
 import json, os, socket, sys

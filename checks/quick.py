@@ -2,8 +2,8 @@
 
 The change is what differs from where the branch left `main`, or what `make quick CHANGED="path path"` names. A file of
 tests is near where few imports lie between it and the change. Files are taken until their seconds in
-`checks/seconds.json` fill the time; those that are left are counted, and `make check` runs them. Tests marked `slow` or
-`costly` are left out.
+`checks/seconds.json` fill the time; one that was never measured counts as a second. Those that are left are counted,
+and `make check` runs them. Tests marked `slow` or `costly` are left out.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("changed", nargs="*", type=Path, help="files that changed; by default as git says")
     parser.add_argument("--list", action="store_true", help="only print the files of tests and their seconds")
     chosen = parser.parse_args()
-    seconds = json.loads(STORED.read_text(encoding="utf-8"))["tests"]
+    seconds = json.loads(STORED.read_text(encoding="utf-8"))["tests"] if STORED.is_file() else {}
     tests = nearest(chosen.changed or changed_files(), Sources())
     fitting = within(tests, seconds)
     left = [test for test in tests if test not in fitting]

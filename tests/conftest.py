@@ -13,7 +13,7 @@ from checks.closure import Sources
 from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
-from tests.support.accounts import Accounts
+from tests.support.accounts import IMPORTS, Accounts
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
@@ -38,7 +38,8 @@ REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Accounts(leaves_out="costly" not in config.option.markexpr, sources=Sources()))
+    sources = Sources(found=getattr(config, "workerinput", {}).get(IMPORTS))
+    config.pluginmanager.register(Accounts(leaves_out="costly" not in config.option.markexpr, sources=sources))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -41,7 +41,17 @@ addopts = -p no:cacheprovider -m "not slow"
 @pytest.fixture
 def root(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with a file of tests, and without passes."""
-    empty = dict.fromkeys(("tests/helper.py", "src/dpcausal/other.py", "deploy/start.sh", "constraints.txt"), "")
+    empty = dict.fromkeys(
+        (
+            "tests/helper.py",
+            "src/dpcausal/other.py",
+            "deploy/start.sh",
+            "docs/page.md",
+            "pyproject.toml",
+            "constraints.txt",
+        ),
+        "",
+    )
     for name, text in {**empty, "tests/test_file.py": TESTS.format(second=2), "pytest.ini": SETTINGS}.items():
         (pytester.path / name).parent.mkdir(parents=True, exist_ok=True)
         (pytester.path / name).write_text(text, encoding="utf-8")
@@ -73,6 +83,7 @@ def test_costly_tests_run_once_where_nothing_changes(
         ("tests/helper.py", True),
         ("deploy/start.sh", True),
         ("constraints.txt", True),
+        ("pyproject.toml", True),
         ("src/dpcausal/other.py", False),
     ],
 )
@@ -103,5 +114,42 @@ def test_seconds_of_each_file_are_written(
     monkeypatch.setenv(VARIABLE, str(root / "seconds.json"))
     run(pytester)
     seconds = json.loads((root / "seconds.json").read_text(encoding="utf-8"))
-    assert seconds.keys() == {"collection", "tests/test_file.py"}
-    assert all(each > 0 for each in seconds.values())
+    assert seconds["tests"].keys() == {"collection", "tests/test_file.py"}
+    assert seconds["costly"].keys() == {"tests/test_file.py"}
+    assert all(each > 0 for each in seconds["tests"].values())
+
+
+@pytest.mark.parametrize(
+    ("does", "named", "missing"),
+    [
+        ('Path("docs/page.md").read_text()', "deploy", "docs/page.md"),
+        ('Path("docs/page.md").read_text()', "docs", None),
+        ('Path("docs/page.md").read_text()', "docs/page.md", None),
+        ('os.close(os.open("docs/page.md", 0))', "deploy", "docs/page.md"),
+        ('Path("docs/page.md").resolve().read_text()', "deploy", "docs/page.md"),
+        ('subprocess.run(["cat", Path("docs/page.md").resolve()])', "deploy", "docs/page.md"),
+        ('subprocess.run(["true", Path("tests/helper.py").resolve()])', "deploy", "tests/helper.py"),
+        ('subprocess.run(["true"])', "deploy", None),
+        ('subprocess.run([sys.executable, "-c", ""])', "deploy", "src"),
+        ('subprocess.run([sys.executable, "-c", ""])', "src", None),
+        ('subprocess.run("true | python3 -c 1", shell=True)', "deploy", "src"),
+        ('subprocess.run(["true", Path(sys.executable).with_name("gunicorn")])', "deploy", "src"),
+        ('subprocess.run([sys.executable, "-m", "tests.helper"])', "deploy", None),
+        ('Path("new").touch()', "deploy", None),
+        ('Path("tests/helper.py").read_text()', "deploy", None),
+        ('subprocess.run(["true", Path("tests/helper.py").resolve()])', "src", "tests/helper.py"),
+    ],
+)
+@pytest.mark.parametrize("place", ["test", "fixture"])
+def test_costly_test_names_what_it_opens_and_starts(
+    place: str, does: str, named: str, missing: str | None, *, root: Path, pytester: pytest.Pytester
+) -> None:
+    lines = ["import os, pytest, subprocess, sys", "from pathlib import Path", "@pytest.fixture(scope='module')"]
+    lines += [f"def fixture(): {does if place == 'fixture' else ...}", f"@pytest.mark.costly({named!r})"]
+    lines += [f"def test_one(fixture): {does if place == 'test' else ...}", f"def test_other(): {does}"]
+    (root / "tests/test_file.py").write_text("\n".join(lines), encoding="utf-8")
+    accounts = Accounts(leaves_out=True, sources=Sources(pytester.path))
+    outcomes = pytester.inline_run("tests", plugins=[accounts])
+    said = [str(report.longrepr) for report in outcomes.getfailures()]
+    assert said == ([f"its mark costly(…) must also name: {missing}"] if missing else [])
+    assert (passed.last_pass("tests/test_file.py") is None) == bool(missing)

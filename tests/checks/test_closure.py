@@ -108,7 +108,8 @@ def test_digest_changes_with_what_decides(changed: str, is_other: bool, root: Pa
     (root / "Makefile").touch()
 
     def digest() -> str:
-        return Sources(root).digest(Path("tests/test_from.py"), other=[Path("Makefile")])
+        sources = Sources(root)
+        return sources.digest(sources.needed(Path("tests/test_from.py")) | {Path("Makefile")})
 
     before = digest()
     assert digest() == before
@@ -123,3 +124,10 @@ def test_closure_of_this_repository_is_a_part_of_it() -> None:
     assert Path("src/dpcausal/guarantee.py") in sources.closure(Path("tests/test_guarantee.py"))
     assert not any(path.is_relative_to(Path("src/dpcausal/cli")) for path in estimator)
     assert len(estimator) < len(sources.modules) / 4
+
+
+def test_what_another_process_found_is_not_looked_for_again(root: Path) -> None:
+    known = Sources(root)
+    needed = known.closure(Path("tests/test_from.py"))
+    (root / "src/dpcausal/shapes/circle.py").write_text("no Python", encoding="utf-8")
+    assert Sources(root, found=known.found).closure(Path("tests/test_from.py")) == needed

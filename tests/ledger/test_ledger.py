@@ -304,15 +304,20 @@ def test_a_server_that_may_forget_is_refused(ledger_url: str) -> None:
     if not ledger_url.startswith("postgresql"):
         pytest.skip("only PostgreSQL can be told not to write to disk")
     engine = create_engine(ledger_url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        for setting in ("ALTER SYSTEM SET fsync TO off", "SELECT pg_reload_conf()"):
+
+    def set_fsync(setting: str, value: str) -> None:
+        with engine.connect() as connection:
             connection.execute(text(setting))
+            connection.execute(text("SELECT pg_reload_conf()"))
+            end = time.monotonic() + 100
+            while connection.execute(text("SHOW fsync")).scalar() != value:  # until the server has read its settings
+                assert time.monotonic() < end
+                time.sleep(0.05)
+
     try:
-        time.sleep(0.5)  # until the server has read its settings
+        set_fsync("ALTER SYSTEM SET fsync TO off", "off")
         with pytest.raises(LedgerError, match="fsync"):
             dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     finally:
-        with engine.connect() as connection:
-            for setting in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):
-                connection.execute(text(setting))
+        set_fsync("ALTER SYSTEM RESET fsync", "on")
         engine.dispose()

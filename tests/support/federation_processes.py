@@ -112,7 +112,7 @@ class Federation:
         """What a process printed since it was last started."""
         return self.folder / f"{name}.log"
 
-    def wait_for(self, name: str, text: str, seconds: float = 60) -> None:
+    def wait_for(self, name: str, text: str, seconds: float = 200) -> None:
         """Wait until a process has printed a text."""
         end = time.monotonic() + seconds
         while text not in self.log(name).read_text(encoding="utf-8", errors="replace"):

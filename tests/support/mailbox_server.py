@@ -61,7 +61,7 @@ class MailboxServer:
     ) -> None:
         self.kill()
 
-    def start(self, seconds: float = 60.0) -> None:
+    def start(self, seconds: float = 200.0) -> None:
         """Start the server, and wait until it answers."""
         command = [sys.executable, "-m", "dpcausal", "federation", "mailbox", "serve", str(self.folder)]
         with self.log.open("ab") as log:

@@ -120,7 +120,7 @@ def test_gunicorn_serves_the_console_and_stops(folder: Path) -> None:
     words = [sys.executable, "-m", "dpcausal", "site", "console", str(folder), "--listen", f"127.0.0.1:{port}"]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:  # noqa: S603
         try:
-            for _ in range(240):
+            for _ in range(800):
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{port}/login", timeout=5) as answer:
                         page, headers = answer.read().decode(), answer.headers
