@@ -35,7 +35,7 @@ The public names, in the order of a study:
 - Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
-- Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.integrations.dowhy`).
+- Use the command line: `dpcausal --help`.
 - Write your own estimator: a `FormulaEstimator` of sums that you describe, or a class. Check it:
   `dpcausal.testing.check_estimator`.
 
