@@ -129,8 +129,6 @@ LIBRARY_PACKAGES = {
     "sklearn": (
         "results/curve.py",
         "vault/numerics/learners.py",
-        "vault/numerics/augmented_learner.py",
-        "vault/answers/influence_effects.py",
     ),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
     "scipy": ("audit/",),

@@ -24,9 +24,8 @@ The public names, in the order of a study:
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
-  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
-  `InfluenceLearner`, which is not proved private, as a baseline. They return an `EffectCurve`, which costs nothing to
-  evaluate.
+  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`.
+  They return an `EffectCurve`, which costs nothing to evaluate.
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
 - Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import Winsorised as Winsorised
     from dpcausal.estimators.conditional import BlockEnsemble as BlockEnsemble
     from dpcausal.estimators.conditional import DRLearner as DRLearner
-    from dpcausal.estimators.conditional import InfluenceLearner as InfluenceLearner
     from dpcausal.estimators.conditional import KernelLearner as KernelLearner
     from dpcausal.estimators.conditional import RLearner as RLearner
     from dpcausal.estimators.conditional import SubgroupEffects as SubgroupEffects
@@ -158,7 +156,6 @@ _HOMES = {
     "FormulaEstimator": "dpcausal.estimators.average",
     "Fourier": "dpcausal.queries",
     "Guarantee": "dpcausal.guarantee",
-    "InfluenceLearner": "dpcausal.estimators.conditional",
     "InverseWeighting": "dpcausal.estimators.average",
     "KernelLearner": "dpcausal.estimators.conditional",
     "Learner": "dpcausal.vault.numerics.learners",

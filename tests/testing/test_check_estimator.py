@@ -95,9 +95,7 @@ def test_every_estimator_passes(estimator: AnyEstimator, protects: Protects) -> 
 
 
 def test_no_estimator_is_left_out() -> None:
-    known = {*(kind.__name__ for kind in average.ESTIMATORS.values()), *conditional.__all__} - {
-        "InfluenceLearner"
-    }  # which has no proof, and its own tests
+    known = {*(kind.__name__ for kind in average.ESTIMATORS.values()), *conditional.__all__}
     assert {type(estimator).__name__ for estimator in ESTIMATORS} == known
 
 

@@ -232,7 +232,6 @@ class Site:
             ledger=ledger,
             budget=Budget(**policy.budget),
             as_of=policy.as_of,
-            allow_unproved=policy.allow_unproved,
             resources=Resources(memory=engine, progress=False),
         )
 
@@ -317,7 +316,7 @@ class Site:
         ledger = self.ledger()
         ledger.check_budget(Budget(**self.policy.budget))
         if review.n is not None:
-            data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
+            data_set = DataSet.of(review.study.schema)
             ledger.check_data_set(self.policy.as_of, data_set, review.n)
         self._check_confirmed()
 
