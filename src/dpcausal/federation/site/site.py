@@ -17,7 +17,7 @@ from dpcausal.errors import (
     StudyError,
     TransportError,
 )
-from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request, version_of
+from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
@@ -84,14 +84,7 @@ class Site:
 
     def answer(self, request: str) -> str:
         """Answer a signed request with a signed message."""
-        claimed = claimed_body(request)
-        message = Message(
-            request=digest_of_text(claimed),
-            study="",
-            site=self.policy.site,
-            code="failed",
-            version=version_of(claimed),
-        )
+        message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
         requester = ""
         try:
             requester, body = self._opened(request)
