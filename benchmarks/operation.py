@@ -1,7 +1,7 @@
 """Operation of a real coordinator and three real sites: `python -m benchmarks.operation [--week]`.
 
 Without an option: studies with kills -9 and restarts. With `--week`: seven days with studies, kills, backups, a renewal
-of all certificates, an upgrade of the protocol, the loss of a site and its restoration. Days follow each other without
+of all certificates, the loss of a site and its restoration. Days follow each other without
 a pause, and clocks stay as they are. Nobody touches anything meanwhile. Results are stored in benchmarks/results.
 """
 
@@ -35,14 +35,7 @@ UNITS = 400
 VALID_DAYS = 5
 """How long certificates are valid before the renewal."""
 
-_NOW, _OLDER = (
-    "from dpcausal.cli import app; app()",
-    (
-        "from dpcausal.federation.coordinator.coordinator import Coordinator; "
-        "from dpcausal.federation.protocol.messages import Request; "
-        "Coordinator.request = property(lambda asks: Request(study=asks._text, ask='releases', version=2)); "
-    ),
-)
+_RUN = "from dpcausal.cli import app; app()"
 _TIMEOUT = 30
 
 
@@ -53,7 +46,6 @@ class Operation:
     Attributes:
         folder: Where everything is.
         day: The day of the week, from 1.
-        version: The version of the protocol in which the coordinator asks.
         lines: The lines that processes logged.
         errors: Those of them at the level ERROR.
         prices: What each site was asked for, study by study.
@@ -62,7 +54,6 @@ class Operation:
 
     folder: Path
     day: int = 1
-    version: int = 3
     lines: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     prices: dict[str, float] = field(default_factory=dict)
@@ -80,10 +71,10 @@ class Operation:
         """Return a site's folder."""
         return self.folder / name
 
-    def command(self, *words: object, code: int = 0, program: str = _NOW) -> str:
+    def command(self, *words: object, code: int = 0) -> str:
         """Run a command, and return what it printed."""
         done = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", program, *map(str, words)],
+            [sys.executable, "-c", _RUN, *map(str, words)],
             capture_output=True,
             text=True,
             check=False,
@@ -180,9 +171,8 @@ class Operation:
 
     def ask(self, study: Path, what: str, during: Callable[[], None] | None = None) -> float:
         """Ask all sites, note what they did, and return the effect; something may happen meanwhile."""
-        program = (_OLDER if self.version == 2 else "") + _NOW
         words = ("federation", "run", self.workspace, study, "--json", "--timeout", _TIMEOUT, "--attempts", 8)
-        command = [sys.executable, "-c", program, *map(str, words), "--min-sites", str(len(SITES))]
+        command = [sys.executable, "-c", _RUN, *map(str, words), "--min-sites", str(len(SITES))]
         begin = time.monotonic()
         with subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -195,7 +185,7 @@ class Operation:
             raise RuntimeError(f"{what}: {said}")
         effect = json.loads(out)
         codes = {share["site"]: share["status"] for share in effect["sites"]}
-        self.events.append({"day": self.day, "what": what, "version": self.version, "seconds": seconds, "sites": codes})
+        self.events.append({"day": self.day, "what": what, "seconds": seconds, "sites": codes})
         print(self.events[-1], flush=True)
         return float(effect["estimate"])
 
@@ -268,7 +258,6 @@ def faults() -> dict[str, Any]:
 def week() -> dict[str, Any]:
     """Operate for seven days."""
     with operation(VALID_DAYS) as made:
-        made.version = 2
         made.ask(made.approved(0.11), "healthy")
 
         _next_day(made)
@@ -293,9 +282,8 @@ def week() -> dict[str, Any]:
 
         _next_day(made)
         study = made.approved(0.15)
-        older = made.ask(study, "asked in version 2 of the protocol")
-        made.version = 3
-        made.note("coordinator upgraded", same=made.ask(study, "the same study in version 3") == older)
+        first = made.ask(study, "healthy")
+        made.note("asked again", same=made.ask(study, "the same study again") == first)
 
         _next_day(made)
         _lose(made, "south")

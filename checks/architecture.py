@@ -28,7 +28,6 @@ MAY_IMPORT = {
     "pooling": ("pooling", *NOUNS),
     "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("planning", "estimators", "rehearsal", *NOUNS),
-    "integrations": ("integrations", "rehearsal", *NOUNS),
     "quick": ("estimators", "vault", "ledger", *NOUNS),
     "study": (
         *(
@@ -95,9 +94,8 @@ LIBRARY_PACKAGES = {
         "audit/",
     ),
     "narwhals": ("schema/draft.py", "vault/table.py", "vault/readers/frames.py", "audit/hostile.py"),
-    "pandas": ("audit/hostile.py", "integrations/dowhy.py", "report/tidy.py"),
+    "pandas": ("audit/hostile.py", "report/tidy.py"),
     "polars": ("report/tidy.py",),
-    "dowhy": ("integrations/dowhy.py",),
     "pyspark": ("vault/table.py", "vault/engines/spark.py"),
     "adbc_driver_postgresql": ("vault/readers/postgres.py",),
     "ibis": ("vault/readers/ibis_tables.py",),
@@ -130,8 +128,6 @@ LIBRARY_PACKAGES = {
     "sklearn": (
         "results/curve.py",
         "vault/numerics/learners.py",
-        "vault/numerics/augmented_learner.py",
-        "vault/answers/influence_effects.py",
     ),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
     "scipy": ("audit/",),

@@ -106,25 +106,6 @@ def console() -> str:
     return f"login page of {len(page.text)} characters, {OAuth.__name__}"
 
 
-def dowhy() -> str:
-    """Let DoWhy identify the effect and dpcausal estimate it."""
-    from dowhy import CausalModel  # noqa: PLC0415
-
-    from dpcausal.integrations.dowhy import PrivateEstimator, empty_frame  # noqa: PLC0415
-
-    model = CausalModel(
-        empty_frame(SCHEMA),
-        treatment="treat",
-        outcome="score",
-        graph="digraph {age -> treat; age -> score; treat -> score}",
-    )
-    estimator = PrivateEstimator(model.identify_effect(), estimator=dpc.RegressionAdjustment(covariates=["age"]))
-    estimator.fit(empty_frame(SCHEMA), source=vault(), epsilon=8.0)
-    found = estimator.estimate_effect(empty_frame(SCHEMA))
-    assert abs(found.value - 1) < 0.5, found.value
-    return f"DoWhy's estimate {found.value:.2f}"
-
-
 def federation() -> str:
     """Ask a site by files, and make a network, a mailbox's application and metrics."""
     import prometheus_client  # noqa: PLC0415, F401
@@ -237,9 +218,7 @@ def _fill_in(folder: Path, key: str) -> None:
 
 USES: dict[str, Callable[[], str]] = {
     use.__name__: use
-    for use in (
-        *(accounting, audit, cloud, console, dowhy, federation, learners, match, plots, postgres, spark, warehouse),
-    )
+    for use in (*(accounting, audit, cloud, console, federation, learners, match, plots, postgres, spark, warehouse),)
 }
 """A use of each extra."""
 

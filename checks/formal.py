@@ -81,7 +81,6 @@ ON_PAPER = {
     "effect_moments": "inner products of functions are not formalised",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",
     "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",
-    "influence_effects": "a heuristic: it has no proof",
 }
 """Why the bound of a query that is by hand is not proved by machine."""
 

@@ -20,7 +20,6 @@ from dpcausal.guarantee import Event, exact
         {"epsilon": 1, "delta": 0.5},
         {"epsilon": 1, "delta": -1e-9},
         {"epsilon": 1, "protects": "nothing"},
-        {"epsilon": 1, "proof_status": "hoped"},
     ],
 )
 def test_impossible_guarantees_are_refused(wrong: dict[str, object]) -> None:
@@ -31,7 +30,6 @@ def test_impossible_guarantees_are_refused(wrong: dict[str, object]) -> None:
 def test_guarantee_says_what_it_protects() -> None:
     assert "replaced by any other; n is public" in str(dpc.Guarantee(epsilon=1))
     assert "arm are public" in str(dpc.Guarantee(epsilon=1, protects="record_within_arm"))
-    assert "heuristic" in str(dpc.Guarantee(epsilon=1, proof_status="heuristic"))
 
 
 def test_rho_is_never_rounded_down() -> None:

@@ -32,7 +32,7 @@ def test_unknown_name_raises_attribute_error() -> None:
 
 BASE = """
 import sys
-for extra in ("cryptography", "nvflare", "sklearn", "numba", "matplotlib", "pyspark", "dowhy", "hypothesis", "psycopg",
+for extra in ("cryptography", "nvflare", "sklearn", "numba", "matplotlib", "pyspark", "hypothesis", "psycopg",
               "adbc_driver_postgresql", "pandas", "polars", "econml"):
     sys.modules[extra] = None
 import dpcausal

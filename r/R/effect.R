@@ -93,7 +93,6 @@ glance.dpcausal_effect <- function(x, ...) {
     epsilon = column_of(line, "epsilon", "number"),
     delta = column_of(line, "delta", "number"),
     protects = column_of(line, "protects", "text"),
-    proof.status = column_of(line, "proof_status", "text"),
     method = column_of(line, "method", "text"),
     estimand = column_of(line, "estimand", "text"),
     no.interval = column_of(line, "no_interval", "text"),
@@ -155,7 +154,7 @@ print.dpcausal_effect <- function(x, ...) {
   }
   cat("  interval  ", interval, "\n", sep = "")
   cat("  errors    sampling ", number(row$sampling.sd), ", privacy noise ", number(row$privacy.sd), "\n", sep = "")
-  cat("  privacy   epsilon ", number(about$epsilon), ", delta ", format(about$delta), " (", about$proof.status, "); ",
+  cat("  privacy   epsilon ", number(about$epsilon), ", delta ", format(about$delta), "; ",
     number(about$nobs), " people\n", sep = "")
   cautions <- column_of(x$lines[1], "warnings", "text")
   if (!is.na(cautions)) {

@@ -80,7 +80,7 @@ tidy.dpcausal_ledger <- function(x, ...) {
 glance.dpcausal_ledger <- function(x, ...) {
   tibble::tibble(
     budget = x$budget$epsilon, spent = x$total$epsilon, left = x$remaining$epsilon, budget_delta = x$budget$delta,
-    spent_delta = x$total$delta, rule = x$budget$rule, proof_status = x$proof_status, entries = x$entries
+    spent_delta = x$total$delta, rule = x$budget$rule, entries = x$entries
   )
 }
 

@@ -24,9 +24,8 @@ The public names, in the order of a study:
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
-  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
-  `InfluenceLearner`, which is not proved private, as a baseline. They return an `EffectCurve`, which costs nothing to
-  evaluate.
+  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`.
+  They return an `EffectCurve`, which costs nothing to evaluate.
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
 - Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
@@ -35,7 +34,7 @@ The public names, in the order of a study:
 - Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
-- Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.integrations.dowhy`).
+- Use the command line: `dpcausal --help`.
 - Write your own estimator: a `FormulaEstimator` of sums that you describe, or a class. Check it:
   `dpcausal.testing.check_estimator`.
 
@@ -73,7 +72,6 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average.survival import Survival as Survival
     from dpcausal.estimators.average.winsorised import Winsorised as Winsorised
     from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble as BlockEnsemble
-    from dpcausal.estimators.conditional.influence_learner import InfluenceLearner as InfluenceLearner
     from dpcausal.estimators.conditional.kernel_learner import KernelLearner as KernelLearner
     from dpcausal.estimators.conditional.meta_learners import DRLearner as DRLearner
     from dpcausal.estimators.conditional.meta_learners import RLearner as RLearner
@@ -158,7 +156,6 @@ _HOMES = {
     "FormulaEstimator": "dpcausal.estimators.average.formula_estimator",
     "Fourier": "dpcausal.queries",
     "Guarantee": "dpcausal.guarantee",
-    "InfluenceLearner": "dpcausal.estimators.conditional.influence_learner",
     "InverseWeighting": "dpcausal.estimators.average.inverse_weighting",
     "KernelLearner": "dpcausal.estimators.conditional.kernel_learner",
     "Learner": "dpcausal.vault.numerics.learners",

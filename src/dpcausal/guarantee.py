@@ -9,8 +9,6 @@ from dpcausal.errors import GuaranteeError
 from dpcausal.schema.schema import PROTECTS, Protects
 from dpcausal.utils.validation import is_number
 
-ProofStatus = Literal["proved", "heuristic"]
-
 Rule = Literal["additive", "zcdp"]
 """How prices add up; `Budget` explains both."""
 
@@ -51,17 +49,15 @@ class Guarantee:
         delta: By what more every probability may differ; 0 for pure differential privacy. Loosely, how likely it is
             that the loss is larger.
         protects: What one unit may change between neighbouring tables (see `dpcausal.schema.schema.Protects`).
-        proof_status: `proved`, or `heuristic` where no proof is known.
 
     Example:
         >>> print(Guarantee(epsilon=1.0))
-        epsilon 1, delta 0 (proved): one unit's whole record replaced by any other; n is public
+        epsilon 1, delta 0: one unit's whole record replaced by any other; n is public
     """
 
     epsilon: float
     delta: float = 0.0
     protects: Protects = "record"
-    proof_status: ProofStatus = "proved"
 
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)
@@ -73,11 +69,11 @@ class Guarantee:
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        if self.protects not in PROTECTS or self.proof_status not in ("proved", "heuristic"):
+        if self.protects not in PROTECTS:
             raise GuaranteeError(
-                expected=f"protects one of {', '.join(PROTECTS)} and proof_status proved or heuristic",
-                got=f"protects={self.protects!r}, proof_status={self.proof_status!r}",
-                hint="take both from the schema and the estimator's documentation.",
+                expected=f"protects one of {', '.join(PROTECTS)}",
+                got=f"protects={self.protects!r}",
+                hint="take it from the schema.",
             )
 
     @property
@@ -112,7 +108,7 @@ class Guarantee:
         return replace(self, epsilon=equal_part(self.epsilon, count), delta=equal_part(self.delta, count))
 
     def __str__(self) -> str:
-        return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.proof_status}): {self.neighbours}"
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g}: {self.neighbours}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as plain values."""
@@ -150,14 +146,14 @@ class Event:
     """What one release spends, as the ledger stores it. Theories of composition read it later.
 
     Attributes:
-        family: What was released: `laplace` (anything of pure epsilon), `gaussian`, `smooth` (Laplace noise in
-            proportion to a smooth sensitivity), or `heuristic` (what is claimed without a proof).
+        family: What was released: `laplace` (anything of pure epsilon), `gaussian`, or `smooth` (Laplace noise
+            in proportion to a smooth sensitivity).
         epsilon: The pure loss of `laplace`; with `delta`, the loss that the others were calibrated to.
         delta: 0 for `laplace`.
         mu: For `gaussian`, the sensitivity divided by the noise's standard deviation; 0 for the others.
     """
 
-    family: Literal["laplace", "gaussian", "smooth", "heuristic"]
+    family: Literal["laplace", "gaussian", "smooth"]
     epsilon: float
     delta: float
     mu: float
@@ -168,7 +164,7 @@ class Event:
 
         An event that is known to be (epsilon, delta)-differentially private, and no more, has none.
         """
-        if self.family in ("smooth", "heuristic"):
+        if self.family == "smooth":
             return NO_RHO
         return exact(self.epsilon) ** 2 / 2 if self.family == "laplace" else Fraction(self.mu) ** 2 / 2
 

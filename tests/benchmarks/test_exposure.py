@@ -35,11 +35,3 @@ def test_only_the_change_moves_an_answer(scene: exposure.Scene) -> None:
     table = change.made(scene.table)
     assert sum((table[name] != cells).any() for name, cells in scene.table.items()) >= 3
     assert all((table[name] != cells).sum() <= 1 for name, cells in scene.table.items())
-
-
-def test_a_learner_that_fails_in_silence_is_not_taken_for_a_private_one(
-    scene: exposure.Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sklearn.linear_model.LinearRegression", None)
-    with pytest.raises(RuntimeError, match="failed in silence"):
-        exposure.influence(scene.table, scene.at, "linear")

@@ -47,14 +47,13 @@ def test_errors_are_about_lost_connections_and_few(result: dict[str, Any]) -> No
     assert sum(result["lines"].values()) < 60 * result["studies"]
 
 
-def test_week_had_a_renewal_an_upgrade_and_a_loss() -> None:
+def test_week_had_a_renewal_and_a_loss() -> None:
     events = json.loads((RESULTS / "operation_week.json").read_text(encoding="utf-8"))["events"]
     assert {event["day"] for event in events} == set(range(1, 8))
     by_name = {event["what"]: event for event in events}
     renewed = by_name["all certificates renewed"]
     assert renewed["days_before"] < 5
     assert renewed["days_after"] > 50
-    assert by_name["coordinator upgraded"]["same"] is True
     lost = by_name["a site lost and restored from the backup of day 3"]
     assert (lost["stopped"], lost["ledger"]) == ("broken", "healthy")
     assert "broken" not in by_name["status in the end"]["levels"].values()

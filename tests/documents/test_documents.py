@@ -25,7 +25,7 @@ PROGRAMS = {"docs/console.md": "curl", "docs/scaling.md": "java"}
 MODULES = {
     "docs/console.md": ["authlib"],
     "docs/scaling.md": ["pyspark"],
-    "docs/interoperation.md": ["dowhy", "econml"],
+    "docs/interoperation.md": ["econml"],
 }
 # Pages that start servers: one of a group at a time.
 GROUPS = {

@@ -129,7 +129,6 @@ def test_a_million_questions_cost_nothing() -> None:
         dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.03),
         dpc.KernelLearner(OF, effect_of=["c"]),
         dpc.KernelLearner(OF, meta_learner="X"),  # type: ignore[arg-type]
-        dpc.InfluenceLearner(OF, at={"a": [0], "b": [0]}, meta_learner="X"),  # type: ignore[arg-type]
         dpc.BlockEnsemble(OF),
         dpc.BlockEnsemble(OF, at={"a": [0]}),
         dpc.BlockEnsemble(["a"], basis=dpc.Polynomial(OF)),

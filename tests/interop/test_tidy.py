@@ -73,7 +73,6 @@ def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
         "epsilon": 1.0,
         "delta": 0.0,
         "protects": "record",
-        "proof_status": "proved",
         "status": "estimated",
         "no_interval": None,
         "method": effect.method,

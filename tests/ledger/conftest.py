@@ -5,7 +5,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.ledger import running_total, verification
-from tests.ledger.long_ledgers import AS_OF, BUDGET, HEURISTIC, answer, checkpoints
+from tests.ledger.long_ledgers import AS_OF, BUDGET, SMOOTH, answer, checkpoints
 
 
 def bring_checkpoints_close(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def eleven_answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as monkeypatch:
         bring_checkpoints_close(monkeypatch)
         ledger = dpc.Ledger.create(f"sqlite:///{path}", BUDGET, as_of=AS_OF)
-        answer(ledger, "r0", HEURISTIC)
+        answer(ledger, "r0", SMOOTH)
         for place in range(1, 11):
             answer(ledger, f"r{place}")
         assert checkpoints(ledger) == [10, 20, 30]

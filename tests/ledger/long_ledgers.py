@@ -16,7 +16,7 @@ FACTS = DataSet("record")
 BUDGET = dpc.Budget(epsilon=100, delta=1e-3)
 LAPLACE = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
 GAUSSIAN = Event(family="gaussian", epsilon=0.3, delta=1e-7, mu=0.0712345678)
-HEURISTIC = Event(family="heuristic", epsilon=0.1, delta=1e-7, mu=0.0)
+SMOOTH = Event(family="smooth", epsilon=0.1, delta=1e-7, mu=0.0)
 
 
 def answer(ledger: dpc.Ledger, request: str, event: Event = LAPLACE) -> None:

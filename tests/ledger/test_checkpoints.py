@@ -16,8 +16,8 @@ from tests.ledger.long_ledgers import (
     AS_OF,
     BUDGET,
     GAUSSIAN,
-    HEURISTIC,
     LAPLACE,
+    SMOOTH,
     answer,
     checkpoints,
     opens,
@@ -47,7 +47,7 @@ def test_checkpoints_stand_in_their_places_and_hold_the_sum(ledger_url: str) -> 
 def test_going_on_from_a_checkpoint_is_going_on_from_the_opening() -> None:
     opening = RunningTotal().after(Entry.after(None, "open", "", {"as_of": AS_OF}))
     added, seen = opening, 0
-    for place, event in enumerate([LAPLACE, GAUSSIAN, HEURISTIC, GAUSSIAN] * 5):
+    for place, event in enumerate([LAPLACE, GAUSSIAN, SMOOTH, GAUSSIAN] * 5):
         for entry in added.followed_by("grant", str(place), {"event": event.to_dict()}):
             added = added.after(entry)
             if entry.kind == "checkpoint":
@@ -58,12 +58,7 @@ def test_going_on_from_a_checkpoint_is_going_on_from_the_opening() -> None:
 
 def test_a_reopened_ledger_goes_on_where_it_was(url: str) -> None:
     ledger = dpc.Ledger(url)
-    assert (ledger.spent.epsilon, ledger.proof_status, ledger.budget, ledger.versions) == (
-        1.1,
-        "heuristic",
-        BUDGET,
-        {AS_OF: None},
-    )
+    assert (ledger.spent.epsilon, ledger.budget, ledger.versions) == (1.1, BUDGET, {AS_OF: None})
     assert ledger.stored("r2") == '{"answer": "r2"}'
     answer(ledger, "r2")
     assert ledger.debit("r2").number == 8

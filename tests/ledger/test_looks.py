@@ -140,7 +140,7 @@ def test_year_of_looks_costs_once_and_each_look_keeps_its_version(url: str) -> N
 def test_ledger_without_a_column_of_entry_has_no_schedules_and_answers_the_rest() -> None:
     """As all ledgers of before it could be declared: what they record of the data set is the same."""
     before, table = replace(SCHEMA, entry=None), pa.table({"arm": [0, 1] * 50, "y": [0.2, 0.7] * 50, "week": [1] * 100})
-    assert {*DataSet.of(before).to_dict()} == {"protects", "unit", "public", "allow_unproved"}
+    assert {*DataSet.of(before).to_dict()} == {"protects", "unit", "public"}
     ledger = dpc.Ledger.create("sqlite://", BUDGET, as_of="w1")
     vault = dpc.Vault(table, before, ledger=ledger, as_of="w1")
     with pytest.raises(QueryError, match="the schema declares none"):

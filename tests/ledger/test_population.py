@@ -1,6 +1,5 @@
 """One budget for every experiment on the same people."""
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -226,45 +225,12 @@ def test_populations_in_one_database_are_apart(url: str, people: dpc.Population)
         dpc.Population.create(url, "people", dpc.Budget(epsilon=9))
 
 
-HEURISTIC = Event(family="heuristic", epsilon=0.1, delta=1e-7, mu=0.0)
-
-
-def test_one_release_without_proof_voids_the_guarantee_of_a_population(url: str) -> None:
-    budget = dpc.Budget(epsilon=2, delta=1e-6)
-    people = dpc.Population.create(url, "people", budget, allow_unproved=["influence_effects"])
-    plain, other = (people.allocate(name, dpc.Budget(epsilon=1, delta=5e-7), as_of=AS_OF) for name in "ef")
-    plain.grant("proved", event(0.1), {})
-    assert people.proof_status == "proved"
-    assert "void" not in people.guarantee
-    assert "allows without proof influence_effects" in repr(people)
-    other.grant("unproved", HEURISTIC, {})
-    assert dpc.Population(url, "people").proof_status == "heuristic"
-    assert [each.proof_status for each in people.experiments()] == ["proved", "heuristic"]
-    assert people.guarantee.endswith("it is void, because a part has no proof: f")
-    people.close("f")
-    people.verify()
-    assert dpc.Population(url, "people").guarantee == people.guarantee
-
-
-def test_release_without_proof_that_no_population_allowed_is_found(
-    people: dpc.Population, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = people.allocate("e", HALF, as_of=AS_OF)
-    with pytest.raises(LedgerError, match="queries with a proof"):
-        ledger.grant("unproved", event_without_proof := replace(event(0.1), family="heuristic"), {})
-    with monkeypatch.context() as patch:  # a version of dpcausal that does not know of the rule
-        patch.setattr(allocation.Allocation, "check_events", lambda *_: None)
-        ledger.grant("unproved", event_without_proof, {})
-    with pytest.raises(LedgerError, match="as the population recorded it"):
-        people.verify()
-
-
 def test_population_of_before_says_what_it_did_not_declare(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = journal.begin
 
     def older(store: object, connection: object, witness: object, content: dict[str, Any]) -> object:
         about = content.get("population", {})
-        for part in ("unit", "public", "allow_unproved"):
+        for part in ("unit", "public"):
             about.pop(part, None)
         return whole(store, connection, witness, content)  # type: ignore[arg-type]
 
@@ -273,14 +239,10 @@ def test_population_of_before_says_what_it_did_not_declare(url: str, monkeypatch
         people = dpc.Population.create(url, "people", dpc.Budget(epsilon=2))
         ledger = people.allocate("e", HALF, as_of=AS_OF)
     assert (people.unit, people.public) == (None, None)
-    with monkeypatch.context() as patch:
-        patch.setattr(allocation.Allocation, "check_events", lambda *_: None)
-        ledger.grant("unproved", replace(event(0.1), family="heuristic"), {})
+    ledger.grant("request", event(0.1), {})
     again = dpc.Population(url, "people")
     again.verify()
-    assert again.guarantee.endswith(
-        "if the unit of each experiment is one person; it is void, because a part has no proof: e"
-    )
+    assert again.guarantee.endswith("if the unit of each experiment is one person")
     schema = dpc.Schema(dpc.Treatment("arm"), dpc.Real("y", 0, 1), unit=dpc.Unit("who", by="day"))
     table = pa.table({"arm": [0, 1] * 50, "y": [0.2, 0.6] * 50, "who": range(100), "day": [1] * 100})
     dpc.Vault(table, schema, ledger=again.allocate("f", HALF, as_of=AS_OF), as_of=AS_OF)
@@ -292,8 +254,6 @@ def test_population_of_before_says_what_it_did_not_declare(url: str, monkeypatch
         ({"protects": "outcome"}, "a list of public columns"),
         ({"public": ["arm"]}, "a list of public columns"),
         ({"protects": "outcome", "public": "arm"}, "a list of public columns"),
-        ({"allow_unproved": ["arm_moments"]}, "a list of queries without proof"),
-        ({"allow_unproved": "influence_effects"}, "a list of queries without proof"),
         ({"unit": None}, "the name of a column"),
     ],
 )

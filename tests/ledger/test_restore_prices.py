@@ -22,7 +22,7 @@ from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.restoring import Lost
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
-from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums, InfluenceEffects
+from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums
 from dpcausal.queries.calibration import Asked, gaussian_sd
 from dpcausal.release import Receipt, joint_price
 from dpcausal.testing import standard_schema
@@ -255,12 +255,3 @@ def test_most_entries_that_anybody_knows_of_are_missing(tmp_path: Path) -> None:
     assert Lost.of(entries, [first], seen, opening).unknown == 1
     assert Lost.of(entries, [first, second], None, opening).entries == 6
     assert Lost.of(entries, [first], None, opening).entries == 3
-
-
-def test_unproved_answers_are_counted_as_unproved(tmp_path: Path) -> None:
-    receipt = Receipt(InfluenceEffects.name, 0.5, 1e-6, 3, "0" * 64)
-    assert restoring._price(receipt) == Event(family="heuristic", epsilon=0.5, delta=1e-6, mu=0.0)
-    disk = Disk(tmp_path)
-    disk.save()
-    disk.restore(receipts=[receipt], lost_epsilon=0.0)
-    assert disk.ledger.proof_status == "heuristic"

@@ -14,8 +14,8 @@ from dpcausal.ledger.store import ENTRIES
 from tests.ledger.long_ledgers import (
     AS_OF,
     BUDGET,
-    HEURISTIC,
     LAPLACE,
+    SMOOTH,
     answer,
     chain_to_the_end,
     forge,
@@ -110,7 +110,7 @@ def test_a_ledger_that_does_not_count_is_caught(url: str, monkeypatch: pytest.Mo
     assert opens(url)
 
 
-LIES = [{"epsilon": "1/10"}, {"delta": "0"}, {"rho": "1/8"}, {"proof_status": "proved"}]
+LIES = [{"epsilon": "1/10"}, {"delta": "0"}, {"rho": "1/8"}]
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -141,7 +141,7 @@ def test_a_lying_checkpoint_is_found_by_whoever_was_there_before(tmp_path: Path,
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     for place in range(3):
-        answer(ledger, f"r{place}", HEURISTIC)
+        answer(ledger, f"r{place}", SMOOTH)
     other = dpc.Ledger(url)
     answer(other, "r3")
     forge(url, 10, **lie)

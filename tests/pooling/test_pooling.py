@@ -142,9 +142,8 @@ def test_leaving_one_out() -> None:
 
 
 def test_guarantees_of_sites() -> None:
-    heuristic = dpc.Guarantee(epsilon=0.5, delta=1e-6, proof_status="heuristic")
-    pooled = pool(three() | {"west": effect(guarantee=heuristic)})
-    assert pooled.guarantee == dpc.Guarantee(epsilon=1.0, delta=1e-6, proof_status="heuristic")
+    pooled = pool(three() | {"west": effect(guarantee=dpc.Guarantee(epsilon=0.5, delta=1e-6))})
+    assert pooled.guarantee == dpc.Guarantee(epsilon=1.0, delta=1e-6)
     assert pool(three()).guarantee == dpc.Guarantee(epsilon=1.0)
     assert "epsilon by site: east 0.1, north 1, south 1, west 0.5 (delta 1e-06)" in pooled.notes
     assert any("epsilons add up for a person with records at several sites" in note for note in pooled.notes)

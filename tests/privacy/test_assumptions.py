@@ -29,7 +29,7 @@ from dpcausal.ledger import DataSet, refusals
 from dpcausal.ledger import allocation as allocations
 from dpcausal.ledger import population as populations
 from dpcausal.ledger.allocation import Allocation
-from dpcausal.queries import ArmMoments, Cut, InfluenceEffects, LookMoments, Query
+from dpcausal.queries import ArmMoments, Cut, LookMoments, Query
 from dpcausal.queries.calibration import Asked
 from dpcausal.schema import schema as schemas
 from dpcausal.schema.scale import Scale
@@ -57,8 +57,6 @@ ARM, WARD, X = dpc.Treatment("arm"), dpc.Treatment("ward"), dpc.Real("x", 0, 1)
 WEEK, UNIT = dpc.Category("week", [1, 2, 3]), dpc.Unit("who", by="day")
 SCHEMA = dpc.Schema(ARM, dpc.Real("y", 0, 1), [X, WEEK], unit=UNIT, entry="week")
 BUDGET, ONE = dpc.Budget(epsilon=1, delta=1e-5), dpc.Guarantee(epsilon=1.0)
-UNPROVED = InfluenceEffects("linear", ["x"], [[0.2]], 0.05)
-HEURISTIC = Event(family="heuristic", epsilon=0.1, delta=1e-6, mu=0.0)
 AS_OF, LATER = "2026-06", "2026-07"
 Move = Callable[[], object]
 
@@ -199,11 +197,6 @@ def _allocated(folder: Path, **people: Any) -> tuple[dpc.Population, dpc.Ledger]
     return population, population.allocate("e", dpc.Budget(epsilon=1, delta=1e-6), as_of=AS_OF)
 
 
-def _heuristic_grant(folder: Path) -> Move:
-    _, ledger = _allocated(folder)
-    return lambda: ledger.grant("request", HEURISTIC, {})
-
-
 def _next_period(folder: Path) -> Move:
     _, ledger = _allocated(folder, period="year")
 
@@ -244,16 +237,6 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "which arms are public": reopened(replace(TRIAL, treatment=WARD), TRIAL),
     "which covariates are public": reopened(replace(OUTCOME, covariates=[X, WEEK]), OUTCOME),
-    "queries without a proof": reopened(SCHEMA, allow_unproved=["influence_effects"]),
-    "whether a query is proved": asked(
-        UNPROVED, dpc.Guarantee(epsilon=1.0, delta=1e-6), GuaranteeError, "a heuristic guarantee", schema=SCHEMA
-    ),
-    "a query that was not allowed": asked(
-        UNPROVED,
-        dpc.Guarantee(epsilon=1.0, delta=1e-6, proof_status="heuristic"),
-        GuaranteeError,
-        "a query that is proved",
-    ),
     "the column of entry": reopened(replace(SCHEMA, entry="x"), words="write entry='week'"),
     "that there is a column of entry": reopened(replace(SCHEMA, entry=None), words="write entry='week'"),
     "that there is none": reopened(SCHEMA, replace(SCHEMA, entry=None), words="leave entry out"),
@@ -303,8 +286,6 @@ ATTEMPTS: dict[str, Attempt] = {
         protects="record_within_arm",
         public=["arm"],
     ),
-    "a population's queries without a proof": drawn("proved queries", vault={"allow_unproved": ["influence_effects"]}),
-    "a population's proof": Attempt(_heuristic_grant, LedgerError, "queries with a proof"),
     "the period of a budget": Attempt(_next_period, LedgerError, "a day within the period"),
     "the terms of an allocation": Attempt(_other_terms, LedgerError, "what was allocated to the experiment"),
 }
@@ -376,7 +357,6 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]]
         _data_set_without(protects="record", public=()),
         ("what is protected", "which arms are public", "which covariates are public"),
     ),
-    "a data set without its unproved queries": (_data_set_without(allow_unproved=()), ("queries without a proof",)),
     "a data set without its column of entry": (
         _data_set_without(entry=None),
         ("the column of entry", "that there is a column of entry", "that there is none"),
@@ -427,10 +407,8 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]]
             "that a person has one record",
             "what a population protects",
             "what a population declares public",
-            "a population's queries without a proof",
         ),
     ),
-    "populations without a check of proofs": (_without(Allocation, "check_events"), ("a population's proof",)),
     "periods that never end": (_without(Allocation, "check_day"), ("the period of a budget",)),
     "allocations on any terms": (_without(refusals, "check_terms"), ("the terms of an allocation",)),
 }

@@ -291,11 +291,6 @@ def test_page_without_matplotlib_says_what_to_install(
     assert "pip install &#x27;dpcausal[plots]&#x27;" in html
 
 
-def test_unproved_guarantee_is_marked(made: Made) -> None:
-    html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic")), date=DAY).to_html()
-    assert html.count("NOT PROVED") >= 2
-
-
 def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
     dpc.DifferenceInMeans().estimate(vault, epsilon=2.0)

@@ -163,12 +163,6 @@ def test_a_curve_survives_json_and_prints(basis: object) -> None:
     assert "simultaneous over these profiles" in curve._repr_html_()
 
 
-def test_unproved_curve_says_so_everywhere() -> None:
-    curve = curve_of(LINE, guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6, proof_status="heuristic"))
-    assert "(heuristic)" in str(curve)
-    assert "NOT PROVED" in effect_plot(curve, "age").axes[0].get_title(loc="left")
-
-
 def test_figures_show_each_group_and_the_whole_range() -> None:
     forest = forest_plot(curve_of(GROUPS)).axes[0]
     assert [tick.get_text() for tick in forest.get_yticklabels()] == ["ward=a", "ward=b", "ward=c"]

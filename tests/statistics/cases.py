@@ -677,7 +677,6 @@ AVERAGES += DESIGNS
 CASES = (*AVERAGES, *CURVES, *LEAVING, *NOISY)
 
 WITHOUT_A_CASE = {
-    "InfluenceLearner": "its privacy is not proved, and the scale of its noise is private, so it prints no error",
     "PropensityModel": "it estimates a score and no effect",
 }
 """Public estimators that are no case, each with the reason."""

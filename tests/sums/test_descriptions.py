@@ -39,7 +39,6 @@ NO_SUMS = {
     "noisy_matched_contrast",
     "effect_weights",
     "block_effects",
-    "influence_effects",
     "effect_moments",
     "look_moments",
 }

@@ -149,7 +149,6 @@ def test_nothing_of_a_table_is_opened_before_all_that_is_public_was_compared(
     for refused in (
         {"schema": other},
         {"schema": replace(schema, unit=dpc.Unit("who", by="when"))},
-        {"schema": schema, "allow_unproved": ["influence_effects"]},
         {"schema": schema, "as_of": "2026-09-30"},
         {"schema": schema, "budget": dpc.Budget(epsilon=2)},
     ):
@@ -234,8 +233,6 @@ def test_a_weaker_guarantee_than_declared_is_refused(vault: dpc.Vault, table: pa
     for protects in ("record_within_arm", "outcome"):
         with pytest.raises(GuaranteeError, match="void the promise"):
             vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, protects=protects))
-    with pytest.raises(GuaranteeError, match="heuristic"):
-        vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, proof_status="heuristic"))
     trial = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="record_within_arm")
     stronger = dpc.Vault(table, trial, ledger="sqlite://", budget=dpc.Budget(epsilon=3)).release(ArmTotals(), ONE)
     assert "size_1" in stronger.names

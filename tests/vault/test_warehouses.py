@@ -19,7 +19,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import EngineError, TableError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import QUERIES, ArmMoments, BlockEffects, InfluenceEffects, Query, RegressionMoments
+from dpcausal.queries import QUERIES, ArmMoments, BlockEffects, Query, RegressionMoments
 from dpcausal.testing import standard_schema
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import runs_kernel
@@ -107,8 +107,6 @@ def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> 
     theirs.streamed._passes = counted
     with without_draws():
         for query in (each for kind in QUERIES.values() for each in kind.examples(SCHEMA)[-1:]):
-            if isinstance(query, InfluenceEffects):  # trains networks
-                continue
             streams.clear()
             assert said(query, theirs) == said(query, own), query.name
             assert bool(streams) == runs_kernel(query, SCHEMA, theirs), query.name

@@ -12,6 +12,7 @@ from numpy.random import Generator
 import dpcausal as dpc
 from benchmarks.datasets import BUDGET
 from benchmarks.papers.dp_cate import boosting, references
+from benchmarks.papers.dp_cate.influence import SECOND_STAGES, finite_version, networks
 from benchmarks.papers.dp_cate.tables import Table, Vector
 from dpcausal.estimators.conditional.meta_learners import MetaLearner
 from dpcausal.results.curve import CurveEstimator, EffectCurve
@@ -61,13 +62,12 @@ class Contestant:
 
 
 def vault(table: Table) -> dpc.Vault:
-    """Return a new vault, whose owner allows the paper's heuristic and brings a learner of cubics."""
+    """Return a new vault, whose owner brings a learner of cubics."""
     return dpc.Vault(
         table.data.relation(),
         table.data.schema("record"),
         ledger="sqlite://",
         budget=BUDGET,
-        allow_unproved=["influence_effects"],
         learners={"cubics": dpc.Learner(cubics, version="1")},
     )
 
@@ -128,12 +128,11 @@ def _constant(table: Table, epsilon: float, _: Generator) -> Found:
     return Found(np.full(len(table.effects), effect.estimate))
 
 
-def _heuristic(table: Table, epsilon: float, _: Generator) -> Found:
-    asked = {name: cells[:QUERIES] for name, cells in table.profiles.items()}
-    learner = dpc.InfluenceLearner(
-        covariates=table.data.names, at={name: cells.tolist() for name, cells in asked.items()}
+def _heuristic(table: Table, epsilon: float, generator: Generator) -> Found:
+    effects, sd = finite_version(
+        table.rows, table.profile_features[:QUERIES], networks("R", SECOND_STAGES["forest"]()), DELTA
     )
-    return Found(learner.estimate(vault(table), epsilon=epsilon, delta=DELTA).effect(asked))
+    return Found(effects + sd / epsilon * generator.standard_normal(len(effects)))
 
 
 def _same_functions(table: Table, _: float, __: Generator) -> Found:

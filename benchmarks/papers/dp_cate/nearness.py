@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.accuracy.references import scores
 from benchmarks.papers.dp_cate.contestants import DELTA, QUERIES, kernel_learner, vault
-from benchmarks.papers.dp_cate.printed import CLIP
+from benchmarks.papers.dp_cate.influence import CLIP
 from benchmarks.papers.dp_cate.tables import Table, Vector
 from dpcausal.queries import Fourier
 from dpcausal.queries.basis import basis_values

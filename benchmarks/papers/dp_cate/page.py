@@ -219,15 +219,15 @@ def claims(result: Result) -> list[Claim]:
         Claim(
             "Theorem 1, Lemma 2",
             "the finite version is (ε, δ)-private for any learner",
-            f"at a claimed ε of 1 one record makes it {true['InfluenceLearner, forest']:.0f} (forest), "
-            f"{true['InfluenceLearner, network']:.0f} (network), {true['InfluenceLearner, linear']:.1f} (linear); "
+            f"at a claimed ε of 1 one record makes it {true['finite version, forest']:.0f} (forest), "
+            f"{true['finite version, network']:.0f} (network), {true['finite version, linear']:.1f} (linear); "
             f"`RLearner` has {true['RLearner']:.2f}",
             "does not hold",
         ),
         Claim(
             "Lemma 1",
             "the first stage needs no privacy of its own",
-            "a model that one record turns gives ε of 21 at a claimed 1 ([reason 3](../proofs/influence_effects.md))",
+            "a model that one record turns gives ε of 21 at a claimed 1 ([reason 3](dp-cate-finite.md))",
             "does not hold",
         ),
         Claim(

@@ -9,25 +9,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
-import dpcausal as dpc
 from benchmarks.papers.dp_cate.contestants import DELTA, QUERIES
+from benchmarks.papers.dp_cate.influence import SECOND_STAGES, finite_version, networks
 from benchmarks.papers.dp_cate.tables import Table, Vector
-from dpcausal.audit.tables import exact_answer
-from dpcausal.estimators.conditional.meta_learners import MetaLearner, learner_of
-from dpcausal.queries import InfluenceEffects
-from dpcausal.queries.query import outcome_tick
-from dpcausal.vault.answers.influence_effects import SECOND_STAGES
-from dpcausal.vault.numerics.augmented_learner import augmented_networks
-from dpcausal.vault.numerics.learners import networks
-from dpcausal.vault.table import open_table
+from dpcausal.estimators.conditional.meta_learners import MetaLearner
 
-CLIP = 0.05
 CENTRES = 50
 """Basis functions of the kernel regression, as in the paper's experiments."""
 
@@ -66,15 +58,10 @@ class Fit:
 
 
 def finite(table: Table, meta_learner: MetaLearner, learner: str) -> Fit:
-    """Fit Theorem 1 at the paper's number of queries: what `InfluenceLearner` releases, before noise."""
-    schema, names = table.data.schema("record"), table.data.names
-    asked = np.column_stack([table.profiles[name] for name in names])[:QUERIES].tolist()
-    query = InfluenceEffects(learner, names, asked, CLIP, learner_of(meta_learner))
-    engine = open_table(table.data.relation(), schema)
+    """Fit Theorem 1 at the paper's number of queries."""
     with quiet():
-        answer = exact_answer(query, schema, engine, dpc.Guarantee(epsilon=1, delta=DELTA))
-    tick = outcome_tick(schema)
-    return Fit(np.array(list(answer.ticks.values())) * tick, float(next(iter(answer.scales.values()))) * tick)
+        second = networks(meta_learner, SECOND_STAGES[learner]())
+        return Fit(*finite_version(table.rows, table.profile_features[:QUERIES], second, DELTA))
 
 
 class Kernel:
@@ -120,7 +107,7 @@ def functional(table: Table, meta_learner: MetaLearner) -> dict[Reading, Fit]:
     """Fit Theorem 2, with each reading of its ridge; the Lipschitz constant is the upper bound of the outcome."""
     features, at = table.features, table.profile_features[:QUERIES]
     kernel = Kernel(features.shape[1])
-    learner: Any = (networks if meta_learner == "R" else augmented_networks)(kernel)
+    learner = networks(meta_learner, kernel)
     with quiet():
         learner.fit(features, table.arms, table.outcomes)
     lipschitz, n = table.data.schema("record").outcome_bounds[1], table.data.n
@@ -154,7 +141,7 @@ def anonymised(features: Vector, k: int) -> Vector:
 
 def k_anonymous(table: Table, k: int) -> Vector:
     """Return the effects of the paper's R-learner with a forest, learned from k-anonymous data."""
-    learner = networks(SECOND_STAGES["forest"]())
+    learner = networks("R", SECOND_STAGES["forest"]())
     with quiet():
         learner.fit(anonymised(table.features, k), table.arms, table.outcomes)
         return learner.effect(table.profile_features[:QUERIES])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from benchmarks.accuracy.references import features_as_in_library
 from benchmarks.datasets import DataSet
+from benchmarks.papers.dp_cate.influence import Rows, places_among
 from dpcausal.queries import Basis
 
 Vector = NDArray[np.float64]
@@ -53,6 +54,13 @@ class Table:
     def arms(self) -> Vector:
         """The arm of each unit, 0 or 1."""
         return self.data.column(self.data.treatment.name).astype(float)
+
+    @property
+    def rows(self) -> Rows:
+        """What the paper's finite version learns from."""
+        low, high = self.data.schema("record").outcome_bounds
+        outcomes = self.outcomes + (low + high) / 2
+        return Rows(self.features, self.arms, outcomes, (low, high), places_among(self.data.covariates))
 
     @property
     def half(self) -> float:

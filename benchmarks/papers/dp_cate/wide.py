@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from benchmarks.datasets import BUDGET, DataSet
 from benchmarks.papers.dp_cate.contestants import DELTA
+from benchmarks.papers.dp_cate.influence import SECOND_STAGES, Rows, finite_version, networks
 from benchmarks.papers.dp_cate.printed import quiet
 from dpcausal.errors import DpcausalError
-from dpcausal.queries import InfluenceEffects
-from dpcausal.vault.answers.influence_effects import influence
-from dpcausal.vault.numerics.learners import networks
 
 Narrow = NDArray[np.float32]
 
@@ -155,13 +153,11 @@ def printed(units: int, columns: int, first: int) -> dict[str, Any]:
     """Return the paper's finite version with a network of the first columns: effects, and noise at epsilon 1."""
     table = drawn(units, columns, 0)
     own, fresh = (each[:, :first].astype(np.float64) / 12 for each in (table.columns, table.fresh[:SHOWN]))
+    places = np.random.default_rng(2).uniform(-1, 1, (256, first))
+    rows = Rows(own, table.arms.astype(np.float64), table.outcomes.astype(np.float64), (-10.0, 10.0), places)
     with quiet():
-        model = networks().fit(own, table.arms.astype(np.float64), table.outcomes.astype(np.float64))
-        places = np.random.default_rng(2).uniform(-1, 1, (256, first))
-        bounds = np.array([-10.0, 10.0])
-        largest = influence(model, own, places, model.effect(places), bounds, 0.05)
-        effects = model.effect(fresh)
-    return {"columns": first, "effects": _listed(effects), "sd": largest * InfluenceEffects.factor(units, 1.0, DELTA)}
+        effects, sd = finite_version(rows, fresh, networks("R", SECOND_STAGES["network"]()), DELTA)
+    return {"columns": first, "effects": _listed(effects), "sd": sd}
 
 
 def _listed(values: Any) -> list[float]:  # noqa: ANN401 (an array of any kind)

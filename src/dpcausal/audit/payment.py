@@ -54,7 +54,6 @@ def check_refusal() -> Finding:
         ("more than the budget", Guarantee(epsilon=100.0, delta=0.0)),
         ("a little more than is left", Guarantee(epsilon=0.001)),
         ("an outcome-level guarantee", Guarantee(epsilon=0.0001, protects="outcome")),
-        ("a guarantee without a proof", Guarantee(epsilon=0.0001, proof_status="heuristic")),
     )
     vault.release(ArmMoments(), Guarantee(epsilon=99.9995))
     read = len(vault.readings)

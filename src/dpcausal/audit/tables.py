@@ -138,7 +138,7 @@ class Unmetered(Vault):
 
     def __init__(self, engine: Engine, schema: Schema, sampler: Sampler | None = None) -> None:
         self._schema, self._engine, self._sampler = schema, engine, sampler or Sampler()
-        self._allow_unproved, self._learners, self._caveats = (), dict(OWN), ()
+        self._learners, self._caveats = dict(OWN), ()
         self._count()
 
     @property

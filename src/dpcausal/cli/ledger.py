@@ -79,12 +79,11 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
         table.add_row(*map(Text, [*cells, payment.study] if named else cells))
     if spent.payments:
         Console(width=_WIDTH if named else None).print(table)  # a digest is shown whole, on however narrow a terminal
-    unproved = "" if spent.proof_status == "proved" else " (a part of it without proof)"
     for label, words in (
         ("data set", spent.data_set),
         *(("version", version) for version in spent.versions),
         ("budget", str(spent.budget)),
-        ("spent", f"{spent.total}{unproved}"),
+        ("spent", str(spent.total)),
         ("left", str(spent.remaining)),
         *(("restored", restored) for restored in spent.restores),
     ):

@@ -98,5 +98,5 @@ def _special(values: dict[str, Any]) -> Iterator[GaugeMetricFamily]:
         yield family
     versions = values["versions"]
     info = GaugeMetricFamily("dpcausal_info", "Versions.", labels=["dpcausal", "protocol"])
-    info.add_metric([versions["dpcausal"], ",".join(map(str, versions["protocol"]))], 1)
+    info.add_metric([versions["dpcausal"], str(versions["protocol"])], 1)
     yield info

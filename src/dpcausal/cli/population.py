@@ -40,9 +40,6 @@ def create(  # noqa: PLR0913, PLR0917
     public: Annotated[
         list[str] | None, typer.Option(help="A column with public values, if --protects is not record. Repeatable.")
     ] = None,
-    allow_unproved: Annotated[
-        list[str] | None, typer.Option(help="A query without a proof that experiments may ask. Repeatable.")
-    ] = None,
     witness: WitnessAddress = "",
 ) -> None:
     """Create a population. Its budget is final."""
@@ -57,7 +54,6 @@ def create(  # noqa: PLR0913, PLR0917
         protects=protects,  # type: ignore[arg-type]
         unit=unit,
         public=public or (),
-        allow_unproved=allow_unproved or (),
         witness=witness_address(witness),
     )
     typer.echo(f"Created the population {name} at {made.address}, with a budget of {budget}.")
@@ -113,8 +109,6 @@ def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationW
         "protects": opened.protects,
         "unit": opened.unit or ("each record" if opened.unit is not None else "not declared"),
         "public": ", ".join(opened.public or ()) or "no columns",
-        "unproved": ", ".join(opened.allow_unproved) or "none allowed",
-        "proof": opened.proof_status,
         "guarantee": opened.guarantee,
         "allocated": str(opened.allocated),
         "left": str(opened.remaining),
@@ -125,7 +119,6 @@ def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationW
             "period": each.period,
             "budget": str(each.budget),
             "returned": str(each.returned) if each.returned else "",
-            "proof": each.proof_status,
             "ledger": each.ledger,
         }
         for each in experiments

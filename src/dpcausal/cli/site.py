@@ -196,10 +196,9 @@ def audit_log(
     log = open_site(folder).audit_log
     if rebuild_index:
         log.rebuild_index(getpass.getuser())
-    unsigned, days = 0, list[str]()
+    days = list[str]()
     for entry in log.stream():
         days.append(entry.at)
-        unsigned += entry.kind in ("approve", "reject") and not entry.is_decision
         what = entry.code or entry.what
         words = (entry.at[:16].replace("T", " "), entry.kind, entry.who, f": {what}" if what else "")
         typer.echo("{:16}  {:7}  {}{}".format(*words))
@@ -210,8 +209,6 @@ def audit_log(
         typer.echo(f"Line {place + 1} is dated more than a day before a line above it: was the clock wrong?")
     for day, number in log.forged().items():
         typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
-    if unsigned:
-        typer.echo(f"Decisions without a signature, of an older version: {unsigned}. They do not count: decide again.")
 
 
 def open_site(folder: Path) -> "Site":

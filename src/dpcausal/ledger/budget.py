@@ -171,10 +171,10 @@ class Budget:
         if self.rule == "additive":
             return str(left), price, f"ask for less; the budget is {self}."
         rho = f"rho {float(self._rho() - total.rho):.3g} ({left} by one Gaussian release)"
-        if event.family in ("smooth", "heuristic"):
+        if event.family == "smooth":
             return (
                 rho,
-                f"more rho than any budget has ({event.family} noise for {price} has no price in rho)",
+                f"more rho than any budget has (smooth noise for {price} has no price in rho)",
                 "a ledger with the additive rule takes such events.",
             )
         return (

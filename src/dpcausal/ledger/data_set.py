@@ -1,6 +1,6 @@
 """The public facts that bind a ledger to its data set, and the names of that data set's versions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,21 +18,19 @@ class DataSet:
         protects: What one unit may change, as the schema declares it.
         unit: How several records of one unit become one, if they do.
         public: The columns that are declared public.
-        allow_unproved: The queries without a proof that are allowed.
         entry: The column by which units enter a growing table, if it is declared.
     """
 
     protects: Protects
     unit: Unit | None = None
     public: tuple[str, ...] = ()
-    allow_unproved: tuple[str, ...] = ()
     entry: str | None = None
 
     @classmethod
-    def of(cls, schema: Schema, allow_unproved: Sequence[str] = ()) -> Self:
+    def of(cls, schema: Schema) -> Self:
         """Return what a schema declares public about a data set."""
         unit = schema.unit.identity if schema.unit else None  # studies of one data set may add up other columns
-        return cls(schema.protects, unit, schema.public_columns, tuple(sorted(allow_unproved)), schema.entry)
+        return cls(schema.protects, unit, schema.public_columns, schema.entry)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data set as plain values, the unit in its parts."""
@@ -40,7 +38,6 @@ class DataSet:
             "protects": self.protects,
             "unit": declared_dict(self.unit) if self.unit else None,
             "public": list(self.public),
-            "allow_unproved": list(self.allow_unproved),
             **({"entry": self.entry} if self.entry else {}),  # as in ledgers of before it could be declared
         }
 
@@ -51,22 +48,20 @@ class DataSet:
         Raises:
             SchemaError: If it holds anything else.
         """
-        check_keys("data set", document, ("protects", "unit", "public", "allow_unproved"), ("entry",))
+        check_keys("data set", document, ("protects", "unit", "public"), ("entry",))
         unit = document["unit"]
         return cls(
             document["protects"],
             build("unit", Unit, unit) if unit is not None else None,
             tuple(document["public"]),
-            tuple(document["allow_unproved"]),
             document.get("entry"),
         )
 
     def __str__(self) -> str:
         unit = f"one unit for each {self.unit}" if self.unit else "units"
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
-        unproved = f", allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
         entry = f", units enter by {self.entry}" if self.entry else ""
-        return f"{unit}, protects {self.protects}, {public}{unproved}{entry}"
+        return f"{unit}, protects {self.protects}, {public}{entry}"
 
 
 def check_version(text: object) -> None:

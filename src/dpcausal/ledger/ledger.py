@@ -8,7 +8,7 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from dpcausal.errors import LedgerError
-from dpcausal.guarantee import Event, ProofStatus
+from dpcausal.guarantee import Event
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.allocation import Allocation
@@ -128,7 +128,7 @@ class Ledger(Answers):
             raise refusals.not_restored(older.allocation)
         entries = older.entries()
         lost = Lost.of(entries, receipts, watching, older.opening)
-        stated = stated_event(lost_epsilon, lost_delta, older.budget.rule, older.data_set)
+        stated = stated_event(lost_epsilon, lost_delta, older.budget.rule)
         lost.check_stated(stated)
         events = [event.to_dict() for event in lost.events(stated)]
         missing = [receipt.digest for receipt in lost.receipts]
@@ -243,8 +243,6 @@ class Ledger(Answers):
                 refusals.check_granted(made["grant"], events, question)
                 return
             self._check_open()
-            if self.allocation:
-                self.allocation.check_events(events)
             refusals.check_covers(self.budget, self._running.total, events)
             plain = [event.to_dict() for event in events]
             priced = {"event": plain[0]} if len(plain) == 1 else {"events": plain}
@@ -334,11 +332,6 @@ class Ledger(Answers):
         total = reduce(Total.plus, prices, self._current().total)
         return self.budget.remaining(total) if self.budget.covers(total) else None
 
-    @property
-    def proof_status(self) -> ProofStatus:
-        """Whether everything granted is proved; one heuristic release makes the total heuristic."""
-        return self._current().proof_status
-
     def tight_epsilon(self, delta: float) -> float:
         """Return the tightest epsilon at `delta` for everything spent, if all queries were fixed in advance.
 
@@ -350,8 +343,7 @@ class Ledger(Answers):
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
-        unproved = "" if self._running.proof_status == "proved" else ", of which a part without proof"
-        return f"Ledger({place}; spent {self.budget.spent(self._running.total)}{unproved}; budget {self.budget})"
+        return f"Ledger({place}; spent {self.budget.spent(self._running.total)}; budget {self.budget})"
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the spent share of epsilon as a bar."""

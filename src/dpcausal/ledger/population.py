@@ -7,7 +7,6 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
-from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.allocated_total import AllocatedTotal, label_of, plain_total, total_of
 from dpcausal.ledger.allocation import MONTHS, AllocatedExperiment, Allocation, Days, Period, check_name, today
@@ -19,7 +18,6 @@ from dpcausal.ledger.ledger import Ledger
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store, named
 from dpcausal.ledger.witness import Witness, open_witness
-from dpcausal.queries import QUERIES
 from dpcausal.schema.schema import PROTECTS, Protects
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
@@ -32,8 +30,8 @@ class Population(Journal[AllocatedTotal]):
     ledger. That is an ordinary `Ledger`, in the same database. As no ledger ever exceeds its budget, everything that is
     ever released about these people, by all experiments together, stays within the population's budget.
 
-    What the sum over experiments rests on is declared here, once: who is a person, what is protected, what is public,
-    and which queries without a proof may be asked. An experiment that declares anything else is refused.
+    What the sum over experiments rests on is declared here, once: who is a person, what is protected, and what is
+    public. An experiment that declares anything else is refused.
 
     Args:
         url: An SQLAlchemy address of a database: `sqlite:///file.db`, or `postgresql+psycopg://…` for many experiments.
@@ -47,7 +45,6 @@ class Population(Journal[AllocatedTotal]):
         unit: The column that identifies a person in every experiment's table; empty where each record is a person. None
             for a population of version 0.2 or before, which did not declare it.
         public: The columns that an experiment may declare public. None as for `unit`.
-        allow_unproved: The queries without a proof that an experiment may ask.
 
     Example:
         >>> import tempfile
@@ -75,7 +72,6 @@ class Population(Journal[AllocatedTotal]):
         protects: Protects = "record",
         unit: str = "",
         public: Sequence[str] = (),
-        allow_unproved: Sequence[str] = (),
         witness: str | None = None,
     ) -> Self:
         """Create a population where there is none of this name.
@@ -91,7 +87,6 @@ class Population(Journal[AllocatedTotal]):
             unit: The column that identifies a person: each experiment's schema must have a `Unit` of this name. Left
                 out, each record of each table is a person, and no schema may have a `Unit`.
             public: Where `protects` is not `record`, the columns with public values: no experiment may declare others.
-            allow_unproved: Names of queries without a proof that experiments may ask all the same; none unless named.
             witness: A second place that records the number and digest of the last entry, as for a `Ledger`.
 
         Raises:
@@ -104,7 +99,6 @@ class Population(Journal[AllocatedTotal]):
                 got=f"period={period!r}, protects={protects!r}",
                 hint="leave both out for a budget that is never renewed and whole records that are protected.",
             )
-        unproved = {name for name, query in QUERIES.items() if query.proof_status == "heuristic"}
         for holds, expected, hint in (
             (isinstance(unit, str), "as unit the name of a column", 'write unit="user", or leave it out.'),
             (
@@ -112,20 +106,14 @@ class Population(Journal[AllocatedTotal]):
                 "a list of public columns where protects is not 'record', and none where it is",
                 'write for instance protects="record_within_arm", public=["arm"].',
             ),
-            (
-                not isinstance(allow_unproved, str) and {*allow_unproved} <= unproved,
-                f"a list of queries without proof out of {', '.join(unproved)}",
-                "leave it out unless you know why nothing proved will do.",
-            ),
         ):
             if not holds:
-                got = f"unit={unit!r}, protects={protects!r}, public={public!r}, allow_unproved={allow_unproved!r}"
+                got = f"unit={unit!r}, protects={protects!r}, public={public!r}"
                 raise LedgerError(expected=expected, got=got, hint=hint)
         store, watching = _store(url, name), open_witness(witness) if witness else None
         refusals.check_apart(store, watching)
-        about = {"name": name, "period": period, "protects": protects, "unit": unit}
-        lists = {"public": sorted(public), "allow_unproved": sorted(allow_unproved)}
-        content = {"budget": budget.to_dict(), "population": {**about, **lists}}
+        about = {"name": name, "period": period, "protects": protects, "unit": unit, "public": sorted(public)}
+        content = {"budget": budget.to_dict(), "population": about}
         with store.exclusive() as connection:
             begin(store, connection, watching, content)
         return cls(url, name, witness=witness)
@@ -140,7 +128,6 @@ class Population(Journal[AllocatedTotal]):
         self.protects: Protects = about["protects"]
         self.unit: str | None = about.get("unit")
         self.public = tuple(about["public"]) if "public" in about else None
-        self.allow_unproved = tuple(about.get("allow_unproved", ()))
 
     def allocate(self, experiment: str, budget: Budget, *, as_of: str, witness: str | None = None) -> Ledger:
         """Take an experiment's whole budget out of the population's, and create the experiment's ledger with it.
@@ -185,9 +172,7 @@ class Population(Journal[AllocatedTotal]):
 
     def _allocation(self, experiment: str) -> Allocation:
         days = Days.around(today(), self.period) if self.period else None
-        return Allocation(
-            self.name, self.opening, experiment, self.protects, days, self.unit, self.public, self.allow_unproved
-        )
+        return Allocation(self.name, self.opening, experiment, self.protects, days, self.unit, self.public)
 
     def _made(self, connection: Connection, allocation: Allocation) -> dict[str, Any] | None:
         found = self._store.entries_of(connection, allocation.key, ["allocate"])
@@ -278,35 +263,14 @@ class Population(Journal[AllocatedTotal]):
         amount = f"epsilon {self.budget.epsilon:g}" + (f", delta {self.budget.delta:g}" if self.budget.delta else "")
         each = f" in each {self.period}; over k {self.period}s k times that" if self.period else ""
         people = "" if self.unit is not None else ", if the unit of each experiment is one person"
-        unproved = ", ".join(self._unproved)
-        void = f"; it is void, because a part has no proof: {unproved}" if unproved else ""
-        return f"the guarantee is {amount} per person{each}, over all experiments together{people}{void}"
-
-    @property
-    def proof_status(self) -> ProofStatus:
-        """Whether everything that any experiment granted is proved; one heuristic release makes all heuristic."""
-        return "heuristic" if self._unproved else "proved"
-
-    @property
-    def _unproved(self) -> tuple[str, ...]:
-        """The experiments that granted a query without a proof; none are read where none may have."""
-        if self._allows_none_unproved:
-            return ()
-        return tuple(dict.fromkeys(each.name for each in self.experiments() if each.proof_status == "heuristic"))
-
-    @property
-    def _allows_none_unproved(self) -> bool:
-        return self.unit is not None and not self.allow_unproved  # ledgers of version 0.2 refused none
+        return f"the guarantee is {amount} per person{each}, over all experiments together{people}"
 
     def experiments(self) -> tuple[AllocatedExperiment, ...]:
         """Return every experiment, in the order of allocation. All entries are verified."""
         entries = self.entries()
         closed = {entry.request: entry for entry in entries if entry.kind == "close"}
         allocated = [entry for entry in entries if entry.kind == "allocate"]
-        return tuple(
-            self._experiment(entry, closed.get(entry.request), running.proof_status)
-            for entry, running in self._ledgers_of(allocated)
-        )
+        return tuple(self._experiment(entry, closed.get(entry.request)) for entry, _ in self._ledgers_of(allocated))
 
     def _ledgers_of(self, allocated: Iterable[Entry]) -> Iterator[tuple[Entry, RunningTotal]]:
         """Yield each allocation with the running total of its ledger, read from the last checkpoint on."""
@@ -325,7 +289,7 @@ class Population(Journal[AllocatedTotal]):
         start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
         return verification.to_the_end(store, connection, start)
 
-    def _experiment(self, entry: Entry, closed: Entry | None, proof_status: ProofStatus) -> AllocatedExperiment:
+    def _experiment(self, entry: Entry, closed: Entry | None) -> AllocatedExperiment:
         content = entry.content
         allocation, budget = Allocation.from_dict(content["allocation"]), Budget(**content["budget"])
         return AllocatedExperiment(
@@ -334,15 +298,13 @@ class Population(Journal[AllocatedTotal]):
             ledger=named(self._store.place, allocation.ledger),
             period=label_of(allocation.days),
             returned=_returned(budget, closed) if closed else None,
-            proof_status=proof_status,
         )
 
     def verify(self) -> None:
         """Raise unless every entry is as it was written, and each experiment's ledger is there and agrees with them.
 
-        Each ledger is read from its last checkpoint on. The digest of its opening entry is compared; where it was
-        closed, what it granted; and that it granted no query without a proof where the population allows none.
-        `Ledger.verify` verifies the other entries of a ledger.
+        Each ledger is read from its last checkpoint on. The digest of its opening entry is compared, and where it was
+        closed, what it granted. `Ledger.verify` verifies the other entries of a ledger.
         """
         pairs: dict[str, tuple[Entry, Entry | None]] = {}
         for entry in self._verified():
@@ -361,8 +323,6 @@ class Population(Journal[AllocatedTotal]):
         if closed is not None:
             returned = total_of(closed.content["returned"])
             agrees &= running.closed and Budget(**content["budget"]).unspent(running.total) == returned
-        if self._allows_none_unproved:
-            agrees &= running.proof_status == "proved"
         if not agrees:
             experiment = content["allocation"]["experiment"]
             raise LedgerError(
@@ -374,8 +334,7 @@ class Population(Journal[AllocatedTotal]):
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         allocated = self.budget.spent(self._running.of(self._days))
-        unproved = f"; allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
-        return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget}{unproved})"
+        return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget})"
 
 
 def _store(url: str, name: str) -> Store:

@@ -15,13 +15,11 @@ from typing import Literal
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.ledger.chain import Entry
-from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.witness import Witness
-from dpcausal.queries import QUERIES
 from dpcausal.queries.calibration import float_above, gaussian_sd
 from dpcausal.release import Receipt
 
-Family = Literal["laplace", "smooth", "heuristic"]
+Family = Literal["laplace", "smooth"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Lost:
         return ", ".join(parts if self.witnessed else [*parts, "no witness"])
 
 
-def stated_event(epsilon: float | None, delta: float, rule: str, data_set: DataSet | None) -> Event | None:
+def stated_event(epsilon: float | None, delta: float, rule: str) -> Event | None:
     """Return the price that a person states for answers without a receipt; None where none is stated.
 
     Raises:
@@ -132,8 +130,7 @@ def stated_event(epsilon: float | None, delta: float, rule: str, data_set: DataS
             got=f"a lost delta of {delta:g}",
             hint="a sum of epsilons and deltas has no price in rho; find the receipts.",
         )
-    unproved = data_set is not None and data_set.allow_unproved
-    family: Family = "heuristic" if unproved else "laplace" if delta == 0 else "smooth"
+    family: Family = "laplace" if delta == 0 else "smooth"
     return Event(family=family, epsilon=epsilon, delta=delta, mu=0.0)
 
 
@@ -154,8 +151,6 @@ def _price(receipt: Receipt) -> Event:
     has at most mu² = epsilon², and each Gaussian one at most that of all of epsilon and delta.
     """
     Guarantee(epsilon=receipt.epsilon, delta=receipt.delta)  # raises unless these are prices
-    if receipt.query in QUERIES and QUERIES[receipt.query].proof_status == "heuristic":
-        return Event(family="heuristic", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)
     if receipt.delta == 0:
         return Event(family="laplace", epsilon=receipt.epsilon, delta=0.0, mu=0.0)
     mu = float_above(1 / Fraction(gaussian_sd(receipt.epsilon, receipt.delta)))  # as `calibrate` has it

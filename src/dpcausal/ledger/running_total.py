@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Self
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger.budget import Total
 from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
 from dpcausal.ledger.data_set import DataSet
@@ -24,7 +24,6 @@ class RunningTotal:
         head: The last of these entries; None before the first.
         opening: The digest of the first entry, which identifies the ledger.
         total: The sum of what was granted, and of what was counted as lost when an older copy was restored.
-        proof_status: Whether all of it is proved.
         versions: The number of units of each version of the data; None where no vault was opened on it yet.
         data_set: What is public about the data; None before the first vault.
         closed: Whether the ledger was closed, so that nothing is granted any more.
@@ -33,7 +32,6 @@ class RunningTotal:
     head: Entry | None = None
     opening: str = ""
     total: Total = field(default_factory=Total)
-    proof_status: ProofStatus = "proved"
     versions: Mapping[str | None, int | None] = field(default_factory=dict)
     data_set: DataSet | None = None
     closed: bool = False
@@ -91,11 +89,7 @@ class RunningTotal:
         return self.data_set in (None, data_set)
 
     def _charged(self, entry: Entry) -> Self:
-        total, proof_status = self.total, self.proof_status
-        for event in entry.events:
-            total = total.plus(event)
-            proof_status = "heuristic" if event.family == "heuristic" else proof_status
-        return replace(self, total=total, proof_status=proof_status)
+        return replace(self, total=reduce(Total.plus, entry.events, self.total))
 
     def at(self, checkpoint: Entry) -> Self:
         """Return the running total that a checkpoint records, unverified, of a ledger with this opening."""
@@ -114,7 +108,6 @@ class RunningTotal:
         return replace(
             self,
             total=Total(*(Fraction(recorded[name]) for name in ("epsilon", "delta", "rho"))),
-            proof_status=recorded["proof_status"],
             versions=dict(recorded["versions"]),
             data_set=DataSet.from_dict(recorded["data_set"]) if recorded["data_set"] else None,
             closed=bool(recorded.get("closed")),
@@ -130,7 +123,6 @@ class RunningTotal:
     def _record(self) -> dict[str, Any]:
         return {
             "opening": self.opening,
-            "proof_status": self.proof_status,
             "versions": [[as_of, n] for as_of, n in self.versions.items()],
             "data_set": self.data_set.to_dict() if self.data_set else None,
             **{name: str(part) for name, part in vars(self.total).items()},

@@ -311,7 +311,6 @@ def _guarantee(effects: Sequence[Effect]) -> Guarantee:
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
         delta=max(guarantee.delta for guarantee in guarantees),
         protects=guarantees[0].protects,
-        proof_status="proved" if all(guarantee.proof_status == "proved" for guarantee in guarantees) else "heuristic",
     )
 
 

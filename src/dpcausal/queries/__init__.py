@@ -40,7 +40,6 @@ from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
 from dpcausal.queries.effect_weights import EffectWeights as EffectWeights
 from dpcausal.queries.event_counts import EventCounts as EventCounts
 from dpcausal.queries.features import with_indicators
-from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffects
 from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentMoments
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic

@@ -54,7 +54,7 @@ class Noise:
     @property
     def family(self) -> Literal["laplace", "gaussian"]:
         """The noise's distribution."""
-        return "gaussian" if self.event.family in ("gaussian", "heuristic") else "laplace"
+        return "gaussian" if self.event.family == "gaussian" else "laplace"
 
 
 def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
@@ -78,10 +78,6 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
             got=f"delta {delta:g}",
             hint="it is made for that kind of guarantee only.",
         )
-    if query.noise == "influence":
-        sensitivity = query.sensitivity(schema, protects, "l2")
-        event = Event(family="heuristic", epsilon=epsilon, delta=delta, mu=0.0)
-        return Noise(sensitivity, (None,) * len(sensitivity.coordinates), event)
     if delta == 0 or query.noise == "smooth":
         sensitivity = query.sensitivity(schema, protects, "l1")
         size = 1 / exact(epsilon)

@@ -24,10 +24,9 @@ Norm = Literal["l1", "l2"]
 Draw = Literal["laplace", "randomised_response", "cube", "shuffle"]
 """What an answer may draw from the vault's sampler."""
 
-NoiseKind = Literal["either", "laplace", "smooth", "influence"]
+NoiseKind = Literal["either", "laplace", "smooth"]
 """`either`: Laplace where delta is 0, Gaussian where it is positive. `laplace`: delta must be 0. `smooth`: Laplace in
-proportion to a smooth sensitivity of the table, and delta must be positive. `influence`: Gaussian in proportion to an
-influence function of the table, and delta must be positive; a heuristic."""
+proportion to a smooth sensitivity of the table, and delta must be positive."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,6 @@ class Query(Protocol):
 
     draws: ClassVar[tuple[Draw, ...]] = ()
     """What is drawn inside the answer, before the door adds noise; the proof covers it."""
-
-    proof_status: ClassVar[Literal["proved", "heuristic"]] = "proved"
-    """On what grounds the answer with its noise is called private."""
 
     adds_up: ClassVar[bool] = False
     """Whether answers of several tables, added up, are the answer of all their units in one table. (Of strata: in one

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger import Budget, Ledger, Spending
 from dpcausal.ledger.chain import Entry
 from dpcausal.queries import queries_asked
@@ -48,7 +47,6 @@ class LedgerSummary:
         budget: The budget.
         total: What was spent, in the terms of the budget's rule.
         remaining: What remains.
-        proof_status: Whether all of it is proved.
         data_set: The description of the data set that the ledger enforces.
         versions: Each version of the data, with its number of units.
         restores: Each time that an older copy was restored: by whom, why, and what that may have cost twice.
@@ -63,7 +61,6 @@ class LedgerSummary:
     budget: Budget
     total: Spending
     remaining: Spending
-    proof_status: ProofStatus
     data_set: str
     versions: tuple[str, ...]
     restores: tuple[str, ...]
@@ -96,7 +93,6 @@ class LedgerSummary:
             budget=ledger.budget,
             total=ledger.spent,
             remaining=ledger.remaining,
-            proof_status=ledger.proof_status,
             data_set=str(ledger.data_set or "none yet"),
             versions=tuple(_version(as_of, n) for as_of, n in ledger.versions.items()),
             restores=tuple(_restored(entry) for entry in entries if entry.kind == "restore"),

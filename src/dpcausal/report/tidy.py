@@ -25,7 +25,7 @@ _COLUMNS = pa.schema(
         **dict.fromkeys(("estimate", *_ERRORS, "low", "high", "level"), _NUMBER),
         "n": pa.int64(),
         **dict.fromkeys(("weight", "epsilon", "delta"), _NUMBER),
-        **dict.fromkeys(("protects", "proof_status", "status", "no_interval", "warnings"), _TEXT),
+        **dict.fromkeys(("protects", "status", "no_interval", "warnings"), _TEXT),
         **dict.fromkeys(("method", "estimand", "as_of"), _TEXT),
     }
 )
@@ -131,7 +131,6 @@ def _of_all(result: Effect | EffectCurve | PropensityScore) -> dict[str, object]
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "protects": guarantee.protects,
-        "proof_status": guarantee.proof_status,
         "status": "rehearsed" if result.rehearsed else "estimated",
         "as_of": result.as_of,
     }

@@ -119,8 +119,7 @@ def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta:
     effect = estimator.estimate(source, epsilon=epsilon, delta=delta)
     asked = _asked(source.releases)
     _check_result(effect, where)
-    status = effect.guarantee.proof_status
-    asked_for = Guarantee(epsilon=epsilon, delta=delta, protects=vault.schema.protects, proof_status=status)
+    asked_for = Guarantee(epsilon=epsilon, delta=delta, protects=vault.schema.protects)
     _must(
         effect.guarantee in (asked_for, dataclasses.replace(asked_for, delta=0.0)),
         f"{where}, the guarantee is the one asked for, or has delta 0 where that needs less noise",

@@ -71,8 +71,6 @@ class Vault(OtherNames):
         budget: The most that may ever be spent on this data set. Needed in memory; any other ledger remembers.
         as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
             question, so that a stored answer belongs to its version. May be left out only in memory.
-        allow_unproved: Names of queries without a proof that may be asked all the same; none unless named. Part of what
-            the ledger remembers.
         learners: Learners of your own that may be put to work on this table, by name, each a `Learner` with its
             version. They run inside the vault: allow what you trust.
         resources: How much memory and how many cores reading may take, and whether it shows how far it is.
@@ -97,7 +95,6 @@ class Vault(OtherNames):
     }
 
     __slots__ = (
-        "_allow_unproved",
         "_arm_sizes",
         "_as_of",
         "_caveats",
@@ -117,14 +114,13 @@ class Vault(OtherNames):
         ledger: str | Path | Ledger,
         budget: Budget | None = None,
         as_of: str | None = None,
-        allow_unproved: Sequence[str] = (),
         learners: Mapping[str, Learner] | None = None,
         resources: Resources | None = None,
     ) -> None:
-        check_arguments(schema, ledger, budget, allow_unproved, resources)
+        check_arguments(schema, ledger, budget, resources)
         self._schema, self._as_of, self._sampler = schema, as_of, Sampler()
-        self._allow_unproved, self._learners = tuple(allow_unproved), own_learners(learners)
-        data_set = DataSet.of(schema, allow_unproved)
+        self._learners = own_learners(learners)
+        data_set = DataSet.of(schema)
         # Everything public is compared before the table is opened: whoever is refused learns nothing about it.
         self._ledger = opened_ledger(ledger, budget, as_of)
         self._ledger.check_budget(budget)
@@ -336,7 +332,7 @@ class Vault(OtherNames):
         return None if name is None else find_learner(name, self._learners)
 
     def _check(self, query: Query, guarantee: Guarantee) -> None:
-        check_request(query, guarantee, self._schema, self._n, self._allow_unproved)
+        check_request(query, guarantee, self._schema, self._n)
         self._learner(query)
 
     def __repr__(self) -> str:

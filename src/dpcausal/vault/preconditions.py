@@ -18,9 +18,7 @@ from dpcausal.vault.engines.resources import Resources
 _MOST_UNITS = 2**41  # so that a sum of ticks, and its noise, fits into 64 bits
 
 
-def check_arguments(
-    schema: object, ledger: object, budget: object, allow_unproved: Sequence[str], resources: object
-) -> None:
+def check_arguments(schema: object, ledger: object, budget: object, resources: object) -> None:
     """Raise unless the arguments of a vault are of the right kinds."""
     if not isinstance(schema, Schema):
         raise SchemaError(
@@ -34,13 +32,6 @@ def check_arguments(
             expected="covariates as the table holds them, without scales",
             got=f"a scale of {', '.join(on_scales)}",
             hint="declare typical=(low, high) of each instead; Vault.scaled gives scales for single questions.",
-        )
-    known = [name for name, query in queries.QUERIES.items() if query.proof_status == "heuristic"]
-    if isinstance(allow_unproved, str) or not set(allow_unproved) <= set(known):
-        raise GuaranteeError(
-            expected=f"a list of queries without proof out of {', '.join(known)}",
-            got=repr(allow_unproved),
-            hint="leave it out unless you know why nothing proved will do.",
         )
     if not isinstance(ledger, str | Path | Ledger):
         raise LedgerError(
@@ -83,7 +74,7 @@ def check_size(n: int) -> None:
         )
 
 
-def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int, allow_unproved: Sequence[str]) -> None:
+def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int) -> None:
     """Raise unless a query may be asked of this table under this guarantee."""
     if type(query) not in ANSWERS:
         raise QueryError(
@@ -102,19 +93,6 @@ def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int, al
             expected=f"a guarantee that protects {schema.protects}, as the schema declares",
             got=f"one that protects {guarantee.protects}",
             hint="a weaker release would void the promise of every other release from this data set.",
-        )
-    if guarantee.proof_status != query.proof_status:
-        raise GuaranteeError(
-            expected=f"a {query.proof_status} guarantee, which is what {query.name} has",
-            got=f"a {guarantee.proof_status} one",
-            hint="write proof_status='heuristic' for a query without a proof, and only for such.",
-        )
-    if query.proof_status == "heuristic" and query.name not in allow_unproved:
-        allowed = ", ".join(allow_unproved) or "none"
-        raise GuaranteeError(
-            expected=f"a query that is proved, or one that this data set allows without: {allowed}",
-            got=query.name,
-            hint=f"it has no proof; the table's owner may allow it all the same: allow_unproved=[{query.name!r}].",
         )
 
 

@@ -105,28 +105,6 @@ def test_another_version_is_refused_by_name(file: Path, version: int | None) -> 
         AuditLog(file).entries()
 
 
-def version_two(*entries: tuple[str, str, str]) -> str:
-    """The lines of a log as version 2 wrote them."""
-    previous, lines = "", []
-    for kind, who, what in entries:
-        content = {"version": 2, "kind": kind, "study": FIRST, "who": who, "what": what, "at": "2026-05-03"}
-        linked = content | {"previous": previous}
-        previous = digest_of(linked)
-        lines.append(json.dumps(linked | {"digest": previous}, sort_keys=True) + "\n")
-    return "".join(lines)
-
-
-def test_answers_of_version_2_stay_readable_and_its_decisions_do_not_count(tmp_path: Path) -> None:
-    file = tmp_path / "audit_log.jsonl"
-    file.write_text(version_two(("approve", "anna", "typed"), ("answer", "carl", "request answered")))
-    log = AuditLog(file)
-    assert [entry.kind for entry in log.entries()] == ["approve", "answer"]
-    assert not log.decisions(FIRST)
-    record(log, "approve", FIRST, "anna")
-    assert [(entry.version, entry.kind) for entry in log.entries()] == [(2, "approve"), (2, "answer"), (3, "approve")]
-    assert len(log.decisions(FIRST)) == 1
-
-
 def chained(lines: Lines) -> Lines:
     """The lines with all digests computed anew, as somebody would who rewrites the log."""
     previous, new = "", []
@@ -215,9 +193,3 @@ def test_unusable_file_raises_a_structured_error(tmp_path: Path) -> None:
         log.write("answer", FIRST, "anna", "")
     with pytest.raises(LedgerError, match="a readable and writable audit log"):
         log.entries()
-
-
-def test_log_of_an_older_version_is_refused(file: Path) -> None:
-    file.with_name("diary.jsonl").write_text("{}\n", encoding="utf-8")
-    with pytest.raises(LedgerError, match="approvals and rejections do not count any more"):
-        AuditLog(file)

@@ -35,9 +35,9 @@ def test_another_version_is_refused_with_what_changed(policy: Path, line: str, g
 
 @pytest.mark.parametrize(
     ("was", "becomes", "old"),
-    [("[requesters]", "[askers]", "askers"), ("approvals = 1", "approvals = 1\nheuristics = []", "heuristics")],
+    [("[requesters]", "[askers]", "askers")],
 )
 def test_old_keys_are_refused_with_their_new_names(policy: Path, was: str, becomes: str, old: str) -> None:
     change(policy, was, becomes)
-    with pytest.raises(StudyError, match=rf"got version = 2, {old}(.|\n)*heuristics is now allow_unproved"):
+    with pytest.raises(StudyError, match=rf"got version = 2, {old}(.|\n)*askers is now requesters"):
         Policy.read(policy.parent)

@@ -95,7 +95,7 @@ class Winsorised(BaseEstimator):
             effect.with_bias(found.bias),
             estimand=effect.estimand + found.words(source.schema.outcome.name),
             method=f"{effect.method}; outcomes winsorised at bounds from noisy counts",
-            guarantee=replace(guarantee, delta=effect.guarantee.delta, proof_status=effect.guarantee.proof_status),
+            guarantee=replace(guarantee, delta=effect.guarantee.delta),
             assumptions=(*effect.assumptions, *found.assumptions),
             receipts=(counts.receipt, *effect.receipts),
             notes=(*effect.notes, *found.notes(counts, grid, _units(source, list(counts.values)))),

@@ -91,7 +91,6 @@ def why_invalid(message: Message, site: str, question: Question, units: int | No
     problem = _first(
         (message.site == site, "it carries the name of another site"),
         (message.request == question.request.id, "it answers another request"),
-        (message.version == question.request.version, "it is in another version of the protocol than the request"),
         (message.study == digest_of_text(question.request.study) or not answered, "it answers another study"),
         (not counted or (message.n or 0) >= 2, "it claims fewer than two units"),
         (not counted or units in (None, message.n), "its number of units differs from the roster"),

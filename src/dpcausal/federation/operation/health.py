@@ -13,7 +13,7 @@ from typing import Any
 from cryptography import x509
 
 from dpcausal.federation.operation.heartbeat import Heartbeat, is_serving
-from dpcausal.federation.protocol.messages import VERSIONS
+from dpcausal.federation.protocol.messages import VERSION
 
 HEALTHY, ATTENTION, BROKEN = 0, 1, 2
 LEVELS = ("healthy", "attention", "broken")
@@ -133,8 +133,8 @@ def check_backup(folder: Path) -> Check:
 def check_versions(formats: dict[str, int], server_version: str = "") -> Check:
     """Return the versions of this package, of the protocol and of files."""
     here = version("dpcausal")
-    found: dict[str, Any] = {"dpcausal": here, "protocol": list(VERSIONS), **formats}
-    words = [f"dpcausal {here}", f"protocol {' and '.join(map(str, VERSIONS))}"]
+    found: dict[str, Any] = {"dpcausal": here, "protocol": VERSION, **formats}
+    words = [f"dpcausal {here}", f"protocol {VERSION}"]
     words += [f"{name.replace('_', ' ')} {number}" for name, number in formats.items()]
     if server_version:
         found["server"] = server_version

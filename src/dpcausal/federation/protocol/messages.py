@@ -13,12 +13,7 @@ from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import is_version
 
 VERSION = 4
-"""The version of the protocol. Version 3 renamed the codes `unknown_asker` to `unknown_requester` and `denied` to
-`rejected`; version 4 added secure sums."""
-
-VERSIONS = (2, 3, 4)
-"""The versions that this version of dpcausal reads. A site answers in the version of the request, so sites can be
-upgraded one by one, before the coordinator."""
+"""The version of the protocol. All sites and their coordinator speak the same one."""
 
 Step = Literal["keys", "shares", "masked", "confirm", "unmask"]
 """The rounds of a secure sum, in their order. Only `masked` reads the table, and only it has a price."""
@@ -30,7 +25,6 @@ Ask = Literal["facts", "releases"] | Step
 others are the rounds of a secure sum."""
 
 ASKS: tuple[str, ...] = ("facts", "releases", *STEPS)
-_SECURE_SINCE = 4
 
 Code = Literal[
     "answered",
@@ -60,9 +54,6 @@ MEANINGS: dict[Code, str] = {
     "refused_step": "refused this round of the secure sum: it answers each round once, for sites that it verified",
 }
 """Each code in words. A site sends no other reason for not answering."""
-
-_OLDER_CODES: Mapping[int, Mapping[str, str]] = {2: {"unknown_requester": "unknown_asker", "rejected": "denied"}}
-"""The codes that are written otherwise in an older version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +91,11 @@ class Request:
             TransportError: If it is anything else.
         """
         document = _read(cls, text)
-        carried = document.get("carries", [])
+        carried = document["carries"]
         if not isinstance(carried, list) or not all(isinstance(each, str) for each in carried):
             raise _unreadable()
         request = cls(**document | {"carries": tuple(carried)})
-        known = ASKS if request.version >= _SECURE_SINCE else ASKS[:2]
-        if isinstance(request.study, str) and request.ask in known and (not carried or request.ask in STEPS[1:]):
+        if isinstance(request.study, str) and request.ask in ASKS and (not carried or request.ask in STEPS[1:]):
             return request
         raise _unreadable()
 
@@ -137,8 +127,8 @@ class Message:
     version: int = VERSION
 
     def to_json(self) -> str:
-        """Return the message as JSON, with the codes of its version of the protocol."""
-        return _written(self, code=_OLDER_CODES.get(self.version, {}).get(self.code, self.code))
+        """Return the message as JSON."""
+        return _written(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -149,14 +139,14 @@ class Message:
         """
         document = _read(cls, text)
         arms = tuple(document["arm_sizes"]) if isinstance(document["arm_sizes"], list) else document["arm_sizes"]
-        message = cls(**document | {"arm_sizes": arms, "code": _code_of(document)})
+        message = cls(**document | {"arm_sizes": arms})
         answered = message.code == "answered"
-        unread = message.n is None and message.answer is not None and message.version >= _SECURE_SINCE
+        unread = message.n is None and message.answer is not None
         counted = answered and not unread
         if (
             all(isinstance(each, str) for each in (message.request, message.study, message.site))
+            and isinstance(message.code, str)
             and message.code in MEANINGS
-            and (message.code != "refused_step" or message.version >= _SECURE_SINCE)
             and (_is_count(message.n) if counted else message.n is None)
             and (is_version(message.as_of) if counted else message.as_of is None)
             and (arms is None or (counted and _are_arms(arms, message.n)))
@@ -164,22 +154,6 @@ class Message:
         ):
             return message
         raise _unreadable()
-
-
-def version_of(text: str) -> int:
-    """Return the version in which to answer a request: its own if that can be read, otherwise this one."""
-    try:
-        return Request.from_json(text).version
-    except TransportError:
-        return VERSION
-
-
-def _code_of(document: Mapping[str, Any]) -> object:
-    """Return the code of a message by its name in this version; None for a name that its own version does not have."""
-    code = document["code"]
-    older = _OLDER_CODES.get(document["version"], {})
-    newer = {old: new for new, old in older.items()}
-    return None if code in older else newer.get(code, code) if isinstance(code, str) else code
 
 
 def _is_count(value: object) -> bool:
@@ -190,11 +164,8 @@ def _are_arms(sizes: object, n: Any) -> bool:  # noqa: ANN401 (checked by the ca
     return isinstance(sizes, tuple) and len(sizes) == 2 and all(map(_is_count, sizes)) and sum(sizes) <= n
 
 
-def _written(parts: Request | Message, **changes: str) -> str:
-    document = asdict(parts) | changes
-    if parts.version < _SECURE_SINCE:
-        document.pop("carries", None)
-    return json.dumps(document, sort_keys=True, allow_nan=False)
+def _written(parts: Request | Message) -> str:
+    return json.dumps(asdict(parts), sort_keys=True, allow_nan=False)
 
 
 def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
@@ -203,15 +174,14 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
         as_written = json.dumps(document, sort_keys=True, allow_nan=False) == text
     if not as_written or not isinstance(document, dict) or type(document.get("version")) is not int:
         raise _unreadable()
-    if document["version"] not in VERSIONS:
+    if document["version"] != VERSION:
         raise TransportError(
-            expected=f"version {' or '.join(map(str, VERSIONS))} of the protocol",
+            expected=f"version {VERSION} of the protocol",
             got=f"version {document['version']}",
-            hint="upgrade the older side; sites first, then the coordinator. dpcausal site status and dpcausal "
-            "federation status print the versions that each side reads.",
+            hint="upgrade all sites and the coordinator together. dpcausal site status and dpcausal federation status "
+            "print the version that each side speaks.",
         )
-    known = {part.name for part in fields(kind)} - ({"carries"} if document["version"] < _SECURE_SINCE else set())
-    if set(document) != known:
+    if set(document) != {part.name for part in fields(kind)}:
         raise _unreadable()
     return document
 

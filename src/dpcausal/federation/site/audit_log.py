@@ -18,7 +18,6 @@ from dpcausal.utils.hash_chain import digest_of, verify
 from dpcausal.utils.plain_text import check_plain_text
 
 AUDIT_LOG = "audit_log.jsonl"
-_OLD_LOG = "diary.jsonl"
 _FORGED_LINES = 10
 _BLOCK = 65_536
 
@@ -33,13 +32,6 @@ class AuditLog:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._index = AuditIndex(file.with_suffix(".index"))
-        old = file.with_name(_OLD_LOG)
-        if old.exists():
-            raise LedgerError(
-                expected=f"decisions in {file.name}, in the format of this version",
-                got=f"a file {old.name} of an older version beside it",
-                hint="its approvals and rejections do not count any more: move it away, and decide again.",
-            )
 
     def write(self, kind: Literal["answer", "people", "confirm", "restore"], study: str, who: str, what: str) -> None:
         """Append an entry, durably.
@@ -224,7 +216,7 @@ class AuditLog:
 
     def _head(self, descriptor: int) -> Head:
         """Return how far the locked log goes, after verifying what changed since the index was written."""
-        if not self._index.exists and self._is_signed(descriptor):
+        if not self._index.exists and _complete_size(descriptor) > 0:
             raise LedgerError(
                 expected=f"the index of the audit log: {self._index.file}",
                 got="no such file",
@@ -254,12 +246,6 @@ class AuditLog:
         if not (entry.is_intact and entry.topic == topic):
             raise self._cut()
         return entry
-
-    def _is_signed(self, descriptor: int) -> bool:
-        """Return whether the log has an entry of this version: such an entry never stands before an older one."""
-        size = _complete_size(descriptor)
-        start = _last_line(descriptor, size)
-        return size > 0 and read_entry(0, os.pread(descriptor, size - start, start)).version == VERSION
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

@@ -10,12 +10,7 @@ from dpcausal.federation.site.decisions import claimed_decision
 from dpcausal.utils.hash_chain import ChainEntry, digest_of
 
 VERSION = 3
-"""The version of the format. Version 3 added `sealed`, the signed decision; a decision of version 2 does not count.
-
-Version 1 was the file diary.jsonl, with `deny` in place of `reject`.
-"""
-UNSIGNED = 2
-"""The version whose decisions have no signature."""
+"""The version of the format."""
 
 _DIGITS = 64
 
@@ -50,9 +45,8 @@ class LogEntry(ChainEntry):
 
     @property
     def is_intact(self) -> bool:
-        """Whether the digest is that of all other fields. Version 2 has no field `sealed`."""
-        absent = ("digest", "sealed") if self.version == UNSIGNED else ("digest",)
-        return self.digest == digest_of({name: value for name, value in vars(self).items() if name not in absent})
+        """Whether the digest is that of all other fields."""
+        return self.digest == digest_of({name: value for name, value in vars(self).items() if name != "digest"})
 
     @property
     def request(self) -> str:
@@ -68,7 +62,7 @@ class LogEntry(ChainEntry):
     @property
     def is_decision(self) -> bool:
         """Whether this is a signed decision."""
-        return self.kind in DECISIONS and self.version != UNSIGNED
+        return self.kind in DECISIONS
 
     @property
     def topic(self) -> str:
@@ -86,12 +80,12 @@ def read_entry(place: int, line: bytes) -> LogEntry:
     with redact_errors(ValueError, TypeError, RecursionError, StudyError, instead=lambda _: broken_at(place)):
         document = json.loads(line)
         version = document.get("version", 1) if isinstance(document, dict) else None
-        if type(version) is int and version not in (VERSION, UNSIGNED):
+        if type(version) is int and version != VERSION:
             raise _other_version(place, version)
         entry = LogEntry(**document)
         if not all(isinstance(value, str) for name, value in document.items() if name != "version"):
             raise broken_at(place)
-        if (entry.kind in DECISIONS and version == VERSION) != bool(entry.sealed):
+        if entry.is_decision != bool(entry.sealed):
             raise broken_at(place)
         if entry.sealed:
             claimed = asdict(claimed_decision(entry.sealed))
@@ -114,6 +108,5 @@ def _other_version(place: int, version: int) -> LedgerError:
     return LedgerError(
         expected=f"version {VERSION} of the audit log at line {place + 1}",
         got=f"version {version}",
-        hint="this file was written by another version of dpcausal. Version 2 added the field version and renamed deny "
-        "to reject; version 3 added signatures: move the old file away, and approve studies again.",
+        hint="this file was written by another version of dpcausal: move it away, and approve studies again.",
     )

@@ -23,7 +23,7 @@ KEY = "site.key"
 VERSION = 2
 """The version of the format of the policy file."""
 
-_RENAMED = {"askers": "requesters", "heuristics": "allow_unproved"}
+_RENAMED = {"askers": "requesters"}
 
 _NEEDED = (
     "site",
@@ -42,7 +42,7 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
+_OPTIONAL = ("public", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -165,7 +165,6 @@ class Policy:
         memory: The memory limit of a computation, for instance `2 GB`.
         budget: The budget for all studies: epsilon, delta and rule, as `Budget` takes them.
         requesters: The public keys of those who may ask, by name.
-        allow_unproved: Queries without a proof that are allowed nevertheless.
         unit: The column that identifies people, where they have several records.
         witness: The address of the ledger's witness, if it has one.
         entry: The column by which people enter a growing table, if schedules of looks are to be paid for once: a study
@@ -191,7 +190,6 @@ class Policy:
     budget: Mapping[str, Any]
     requesters: Mapping[str, str]
     public: tuple[str, ...] = ()
-    allow_unproved: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
     witness: str = ""
     entry: str = ""
@@ -207,7 +205,7 @@ class Policy:
             (is_plain_text(self.witness), "witness: text"),
             (is_plain_text(self.entry), "entry: the name of a column"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
-            (_are_texts(self.allow_unproved) and _are_texts(self.public), "allow_unproved and public: lists of names"),
+            (_are_texts(self.public), "public: a list of names"),
             (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger on disk, not in memory"),
             (is_number(self.epsilon_per_study) and self.epsilon_per_study > 0, "epsilon_per_study: greater than 0"),
             (is_number(self.delta_per_study) and 0 <= self.delta_per_study < 0.5, "delta_per_study: below 0.5"),
@@ -277,7 +275,7 @@ class Policy:
             sums = {name: build(f"[{name}]", kinds[name], document[name]) for name in kinds if name in document}
         except DpcausalError as error:
             raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
-        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "allow_unproved")}
+        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public")}
         return cls(**document | lists | sums | {"unit": unit})
 
 

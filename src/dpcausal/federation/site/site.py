@@ -17,7 +17,7 @@ from dpcausal.errors import (
     StudyError,
     TransportError,
 )
-from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request, version_of
+from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
@@ -84,14 +84,7 @@ class Site:
 
     def answer(self, request: str) -> str:
         """Answer a signed request with a signed message."""
-        claimed = claimed_body(request)
-        message = Message(
-            request=digest_of_text(claimed),
-            study="",
-            site=self.policy.site,
-            code="failed",
-            version=version_of(claimed),
-        )
+        message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
         try:
             requester, body = self._opened(request)
         except Exception as error:  # noqa: BLE001 (see _code_of)
@@ -229,7 +222,6 @@ class Site:
             ledger=ledger,
             budget=Budget(**policy.budget),
             as_of=policy.as_of,
-            allow_unproved=policy.allow_unproved,
             resources=Resources(memory=engine, progress=False),
         )
 
@@ -314,7 +306,7 @@ class Site:
         ledger = self.ledger()
         ledger.check_budget(Budget(**self.policy.budget))
         if review.n is not None:
-            data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
+            data_set = DataSet.of(review.study.schema)
             ledger.check_data_set(self.policy.as_of, data_set, review.n)
         self._check_confirmed()
 

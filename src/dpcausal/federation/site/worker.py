@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, TransportError
-from dpcausal.federation.protocol.messages import Message, Request, version_of
+from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, opened
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.policy import KEY, Policy
@@ -44,7 +44,7 @@ def _stopped(folder: Path, site: str, request: str) -> Message:
         study = digest_of_text(Request.from_json(body).study)
     except TransportError:
         study = ""
-    message = Message(request=digest_of_text(body), study=study, site=site, code="stopped", version=version_of(body))
+    message = Message(request=digest_of_text(body), study=study, site=site, code="stopped")
     with contextlib.suppress(LedgerError):
         AuditLog(folder / AUDIT_LOG).write("answer", study, "", f"{message.request} {message.code}")
     return message

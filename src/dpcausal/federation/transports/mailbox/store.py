@@ -34,7 +34,6 @@ from sqlalchemy import (
     exists,
     func,
     insert,
-    inspect,
     literal,
     make_url,
     or_,
@@ -150,7 +149,6 @@ class MailboxStore:
         with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1835100524)")  # two servers start at once
-            _remove_earlier_format(connection)
             _TABLES.create_all(connection)
             everyone = update(_CALLERS).where(_CALLERS.c.role == "requester")
             connection.execute(everyone.values(revoked=True))
@@ -325,21 +323,6 @@ class MailboxStore:
             if not durable and connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             yield connection
-
-
-def _remove_earlier_format(connection: Connection) -> None:
-    """Bring the tables of version 0.2 into the format of this one.
-
-    Its sites stay. Its requests and messages are dropped: a coordinator sends its requests again, and a site that
-    answered sends the same answer.
-    """
-    found = inspect(connection)
-    if not found.has_table(_CALLERS.name) or "inviter" in {each["name"] for each in found.get_columns(_CALLERS.name)}:
-        return
-    for table in (_CALLERS, _INVITATIONS):
-        connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN inviter VARCHAR(64) NOT NULL DEFAULT ''")
-    for table in (_REQUESTS, _DELIVERIES):
-        table.drop(connection)
 
 
 def _is_caller(role: Role, name: str) -> Any:  # noqa: ANN401 (a condition of SQLAlchemy)

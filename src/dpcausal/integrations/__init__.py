@@ -1,1 +1,0 @@
-"""Other libraries for causal inference, each in a module of its own."""
