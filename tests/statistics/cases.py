@@ -672,9 +672,7 @@ NOISY = (
 )
 """Estimators with models, where noise in the models costs more than the rest."""
 
-AVERAGES += DESIGNS
-
-CASES = (*AVERAGES, *CURVES, *LEAVING, *NOISY)
+CASES = (*AVERAGES, *DESIGNS, *CURVES, *LEAVING, *NOISY)
 
 WITHOUT_A_CASE = {
     "PropensityModel": "it estimates a score and no effect",

@@ -179,7 +179,7 @@ def followed_up(times: Sequence[float], ends: int, estimand: Estimand | None = N
         for arm, sign in ((0, -1), (1, 1)):
             own = t == arm
             counts = np.bincount(cell[own], weights=weights[own], minlength=3 * len(times) + 1)
-            means.append(of_arm(counts))
+            means.append(of_arm(counts.astype(float)))
             steps = np.eye(len(counts)) * 1e-3
             slopes = np.array([of_arm(counts + step) - of_arm(counts - step) for step in steps]) / 2e-3
             influence[own] = sign * (weights * slopes[cell])[own]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +68,7 @@ def _design(t: Array, y: Array, a: Array, b: Array, *, low: bool) -> dict[str, A
     y = np.clip(y - 0.4, LOW, HIGH)
     if low:
         y, before = _near_low(y), _near_low(before)
-    listed = {"village": village, "wave": wave, "second": second, "received": received, "end": end}
+    listed: dict[str, Any] = {"village": village, "wave": wave, "second": second, "received": received, "end": end}
     return {"t": t, "y": y, "a": a, "b": b, "before": before, **listed}
 
 
