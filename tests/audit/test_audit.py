@@ -25,6 +25,7 @@ from dpcausal.testing import standard_schema
 from dpcausal.utils.discovery import classes_in
 
 
+@pytest.mark.costly("src")  # checks of every kind, on some targets, are in test_mutants.py in every run
 @pytest.mark.timeout(1800)
 @pytest.mark.xdist_group("audit")
 def test_smoke_audit_makes_every_check_of_every_estimator_and_finds_nothing(tmp_path: Path) -> None:

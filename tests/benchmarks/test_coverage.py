@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks import coverage
 
-RUNS = 20
+pytestmark = pytest.mark.costly
 
+RUNS = 20
 
 CELLS = [
     coverage.Cell("difference_in_means", "record", "even", 400, 1.0, 0.0),

@@ -9,8 +9,9 @@ import dpcausal as dpc
 from benchmarks import curve_coverage
 from tests.support.slow import sampled
 
-RUNS = 40
+pytestmark = pytest.mark.costly
 
+RUNS = 40
 
 CELLS = [
     curve_coverage.Cell("subgroups", 2_000, 1.0, 0.0),

@@ -45,6 +45,7 @@ def test_simulated_sums_are_those_of_the_vault(name: str) -> None:
         assert abs(exact[at.name] - made_up[at.name]) <= slack * 300
 
 
+@pytest.mark.costly("benchmarks/results")
 @pytest.mark.parametrize("name", ["complier effect", "change within 0.4, with a placebo", "units seen once"])
 def test_intervals_cover(name: str) -> None:
     cell = designs.Cell(name, "record", 2_000, 1.0)
@@ -76,6 +77,7 @@ def test_stored_discontinuities_keep_their_levels_where_means_are_linear() -> No
     assert all(cell["coverage"] >= cell["public_coverage"] - 0.02 for cell in cells)
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_short_runs_with_covariates_and_at_a_cutoff_cover() -> None:
     adjusted = [two_stage.simulate(CONFOUNDED, (7, run)) for run in range(12)]
     cutoffs = [discontinuity.simulate(discontinuity.Cell("linear", 0.3, 5_000), (7, run)) for run in range(20)]
@@ -110,6 +112,7 @@ def test_pages_hold_the_stored_results(name: str) -> None:
     assert f"<!-- {name} table -->\n\n{design_tables.tables()[name]}\n" in page
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_a_short_run_of_many_outcomes() -> None:
     found = many_outcomes.families(20)
     assert found["holm"]["any_claim"] <= found["unadjusted"]["any_claim"]

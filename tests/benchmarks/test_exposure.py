@@ -5,6 +5,8 @@ import pytest
 from benchmarks import exposure
 from dpcausal.audit.bound import epsilon_of_mu
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(scope="module")
 def scene() -> exposure.Scene:

@@ -65,6 +65,7 @@ def test_without_privacy_the_effect_is_found() -> None:
     assert np.mean(np.abs(effects - chosen.effects) < 1.96 * errors) > 0.8
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_with_privacy_it_is_found_nearly_as_well() -> None:
     chosen = generated(50_000, 0)
     learned = contestant("R-learner").ask(chosen, 8.0, np.random.default_rng(0))

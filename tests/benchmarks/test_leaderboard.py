@@ -50,6 +50,7 @@ def test_tables_from_files_have_outcomes_within_their_bounds(name: str) -> None:
     assert scene_of(data).study.n == data.n
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     name = generated_name(1_000, 10)
     first = leaderboard([name], None, str(tmp_path), repeats=1, workers=0, epsilons=[1.0])

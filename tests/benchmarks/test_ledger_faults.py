@@ -12,6 +12,7 @@ from tests.support.postgres import VARIABLE
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))
 
 
+@pytest.mark.costly
 @pytest.mark.timeout(600)  # where it is not alone on the machine
 @pytest.mark.parametrize("backend", ["sqlite", POSTGRESQL])
 def test_killed_and_racing_processes_keep_the_books(backend: str) -> None:

@@ -98,6 +98,7 @@ def test_summary_counts_refusals_failures_and_wrong_signs() -> None:
     assert found["plan_over_realised"] == pytest.approx(0.5 / 0.392, rel=1e-3)
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_runs_are_added_until_there_are_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     add(tmp_path, "TRIAL", 800, "regression", _run(0, 1.0, half=1.0))
     add(tmp_path, "TRIAL", 800, "regression", _run(0, 2.0, half=1.0))  # by another process: one of the two counts

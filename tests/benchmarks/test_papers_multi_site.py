@@ -39,6 +39,7 @@ def small(n: int, seed: int) -> DataSet:
     return replace(cells(np.random.default_rng(seed), n, 10), strata=("x",))
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_a_short_run_is_written_drawn_and_judged(tmp_path: Path) -> None:
     alphas, where = (1 / 8, 1.0, 8.0), ("Synth", "3:2:1")
     found = {

@@ -135,6 +135,7 @@ def test_a_run_without_data_leaves_out_the_tables_and_says_so() -> None:
     assert len(PAPER.claims(STORED | {"tables": []})) < len(PAPER.claims(STORED))
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_figures_are_drawn_with_and_without_data(tmp_path: Path) -> None:
     PAPER.draw(STORED | {"tables": []}, tmp_path)
     assert {path.stem.removeprefix("papers_pp_ipw_") for path in tmp_path.iterdir()} == {"bias", "signs", "estimates"}

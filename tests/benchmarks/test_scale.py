@@ -40,6 +40,8 @@ from dpcausal.vault.table import open_table
 from tests.support.engines import without_draws
 from tests.support.hostile import hostile
 
+pytestmark = pytest.mark.costly("src", "benchmarks")
+
 ROWS = 3_000
 
 

@@ -14,6 +14,7 @@ from benchmarks.data.files import default_folder, is_here
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_simulated_source_adds_up_as_a_vault_does() -> None:
     """The benchmark's own sums are those of the vault, so that what it measures is about the vault."""
     random = np.random.default_rng(0)
@@ -31,6 +32,7 @@ def test_simulated_source_adds_up_as_a_vault_does() -> None:
         assert one.arm_means.values == pytest.approx(other.arm_means.values, abs=5e-3)
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_contrasts_cover_together_in_a_short_run() -> None:
     design, n = several_arms.designs(None)[8]
     assert (design.name, n) == ("5 arms, all pairs, means", 2_000)

@@ -37,6 +37,7 @@ def test_simulated_trials_have_the_stated_censoring_and_truth() -> None:
     assert treated_mean - mean == pytest.approx(truth(cell)["rmst"], abs=0.05)
 
 
+@pytest.mark.costly("benchmarks/results")
 def test_a_few_simulated_trials_cover() -> None:
     runs = [simulate((Cell(2_000, "record"), (9, run))) for run in range(25)]
     assert sum(run.covered["rmst"] for run in runs) >= 21

@@ -119,34 +119,41 @@ def test_seconds_of_each_file_are_written(
     assert all(each > 0 for each in seconds["tests"].values())
 
 
+READS = 'Path("docs/page.md").read_text()'
+STARTS = 'subprocess.run([sys.executable, "-c", ""])'
+
+
 @pytest.mark.parametrize(
-    ("does", "named", "missing"),
+    ("place", "does", "named", "missing"),
     [
-        ('Path("docs/page.md").read_text()', "deploy", "docs/page.md"),
-        ('Path("docs/page.md").read_text()', "docs", None),
-        ('Path("docs/page.md").read_text()', "docs/page.md", None),
-        ('os.close(os.open("docs/page.md", 0))', "deploy", "docs/page.md"),
-        ('Path("docs/page.md").resolve().read_text()', "deploy", "docs/page.md"),
-        ('subprocess.run(["cat", Path("docs/page.md").resolve()])', "deploy", "docs/page.md"),
-        ('subprocess.run(["true", Path("tests/helper.py").resolve()])', "deploy", "tests/helper.py"),
-        ('subprocess.run(["true"])', "deploy", None),
-        ('subprocess.run([sys.executable, "-c", ""])', "deploy", "src"),
-        ('subprocess.run([sys.executable, "-c", ""])', "src", None),
-        ('subprocess.run("true | python3 -c 1", shell=True)', "deploy", "src"),
-        ('subprocess.run(["true", Path(sys.executable).with_name("gunicorn")])', "deploy", "src"),
-        ('subprocess.run([sys.executable, "-m", "tests.helper"])', "deploy", None),
-        ('Path("new").touch()', "deploy", None),
-        ('Path("tests/helper.py").read_text()', "deploy", None),
-        ('subprocess.run(["true", Path("tests/helper.py").resolve()])', "src", "tests/helper.py"),
+        ("file", READS, "deploy", "docs/page.md"),
+        ("file", READS, "docs", None),
+        ("fixture", READS, "deploy", "docs/page.md"),
+        ("fixture", READS, "docs", None),
+        ("fixture", STARTS, "deploy", "src"),
+        ("test", READS, "deploy", "docs/page.md"),
+        ("test", READS, "docs", None),
+        ("test", READS, "docs/page.md", None),
+        ("test", 'os.close(os.open("docs/page.md", 0))', "deploy", "docs/page.md"),
+        ("test", 'Path("docs/page.md").resolve().read_text()', "deploy", "docs/page.md"),
+        ("test", 'subprocess.run(["cat", Path("docs/page.md").resolve()])', "deploy", "docs/page.md"),
+        ("test", 'subprocess.run(["true", Path("tests/helper.py").resolve()])', "src", "tests/helper.py"),
+        ("test", 'subprocess.run(["true"])', "deploy", None),
+        ("test", STARTS, "deploy", "src"),
+        ("test", STARTS, "src", None),
+        ("test", 'subprocess.run("true | python3 -c 1", shell=True)', "deploy", "src"),
+        ("test", 'subprocess.run(["true", Path(sys.executable).with_name("gunicorn")])', "deploy", "src"),
+        ("test", 'subprocess.run([sys.executable, "-m", "tests.helper"])', "deploy", None),
+        ("test", 'Path("new").touch()', "deploy", None),
     ],
 )
-@pytest.mark.parametrize("place", ["test", "fixture"])
 def test_costly_test_names_what_it_opens_and_starts(
     place: str, does: str, named: str, missing: str | None, *, root: Path, pytester: pytest.Pytester
 ) -> None:
-    lines = ["import os, pytest, subprocess, sys", "from pathlib import Path", "@pytest.fixture(scope='module')"]
-    lines += [f"def fixture(): {does if place == 'fixture' else ...}", f"@pytest.mark.costly({named!r})"]
-    lines += [f"def test_one(fixture): {does if place == 'test' else ...}", f"def test_other(): {does}"]
+    done = {each: does if each == place else "..." for each in ("file", "fixture", "test")}
+    lines = ["import os, pytest, subprocess, sys", "from pathlib import Path", done["file"]]
+    lines += ["@pytest.fixture(scope='module')", f"def fixture(): {done['fixture']}"]
+    lines += [f"@pytest.mark.costly({named!r})", f"def test_one(fixture): {done['test']}", f"def test_other(): {does}"]
     (root / "tests/test_file.py").write_text("\n".join(lines), encoding="utf-8")
     accounts = Accounts(leaves_out=True, sources=Sources(pytester.path))
     outcomes = pytester.inline_run("tests", plugins=[accounts])

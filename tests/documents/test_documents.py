@@ -35,20 +35,23 @@ GROUPS = {
     "docs/mailbox.md": "mailbox",
     "docs/scaling.md": "spark",
 }
-# Pages that start Java, or a network to renew its certificates, as tests in vault/ and plugins/nvflare do in the gate.
+# Pages that start Java, or a network to renew its certificates, as tests in vault/ and federation/ do.
 LONG = {"docs/certificates.md", "docs/scaling.md"}
+COSTLY = pytest.mark.costly("src", "README.md", "docs")  # all pages are read for those that run
 
 
 def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def marks(page: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a page: its group, and whether it is left out."""
+    left_out = [SLOW] if page in LONG else [COSTLY] if page in GROUPS else []
+    return [pytest.mark.xdist_group(GROUPS.get(page, page)), *left_out]
+
+
 PAGES = [
-    pytest.param(
-        path,
-        id=name(path),
-        marks=[pytest.mark.xdist_group(GROUPS.get(name(path), name(path))), *([SLOW] if name(path) in LONG else [])],
-    )
+    pytest.param(path, id=name(path), marks=marks(name(path)))
     for path in DOCUMENTS
     if any(block.language in RUN for block in blocks(path.read_text(encoding="utf-8")))
 ]

@@ -12,6 +12,7 @@ LONG = {"hospitals", "varying"}  # the gate runs the pages docs/how-to/federated
 TUTORIALS = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 
 
+@pytest.mark.costly("src", "docs/tutorials")
 @pytest.mark.parametrize(
     "path", [marked(path) if path.stem in LONG else path for path in notebooks()], ids=lambda path: path.stem
 )

@@ -5,9 +5,9 @@ closure of the file and of its fixtures, the pinned versions, and other files an
 `@pytest.mark.costly("deploy")`. A run in which they all pass writes that to `checks/passed.json`. A run that selects
 `costly` by its mark, as `make slow` does, leaves none out.
 
-Imports do not show which files a test opens and which processes it starts. So each costly test is watched where it
-runs, and fails where it opens a file of the checkout that decides nothing, or starts another Python and does not name
-`src`, unless that runs a module of the closure.
+Imports do not show which files a test opens and which processes it starts. So each costly test is watched where it is
+collected and where it runs. It fails where it opens a file of the checkout that decides nothing, or starts another
+Python and does not name `src`, unless that runs a module of the closure.
 """
 
 import json
@@ -45,6 +45,7 @@ class Accounts:
         self.leaves_out, self.sources = leaves_out, sources
         self.deciding: dict[Path, set[Path]] = {}
         self.named: dict[Path, set[str]] = defaultdict(set)
+        self.opened: dict[Path, list[str]] = {}
         self.start, self.has_started = 0.0, False
         self.seconds: dict[str, float] = defaultdict(float)
         self.spent: dict[str, float] = defaultdict(float)
@@ -57,8 +58,21 @@ class Accounts:
         self.sources.closure(*costly)
         node.workerinput[IMPORTS] = {module: list(needed) for module, needed in self.sources.found.items()}
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Note what a file of tests opens while it is imported."""
+        if isinstance(collector, pytest.Module) and self._may_be_costly(collector.path):
+            WATCH.begin(self.sources, set(), names_all=True)
+        try:
+            return (yield)
+        finally:
+            if found := WATCH.end():
+                self.opened[collector.path] = found
+
     def _may_be_costly(self, path: Path) -> bool:
-        return path.name.startswith("test_") and b".costly" in (self.sources.root / path).read_bytes()
+        return path.name.startswith("test_") and b"costly" in (self.sources.root / path).read_bytes()
 
     @pytest.hookimpl(tryfirst=True)  # before any are left out by their names
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
@@ -88,8 +102,9 @@ class Accounts:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Watch a costly test, with its fixtures."""
-        if item.path in self.deciding and item.get_closest_marker("costly"):
+        if item.path in self.deciding and item.get_closest_marker("costly") and not item.get_closest_marker("skip"):
             WATCH.begin(self.sources, self.deciding[item.path], names_all="src" in self.named[item.path])
+            WATCH.hear_of(self.opened.get(item.path, []))
         try:
             return (yield)
         finally:
@@ -170,11 +185,15 @@ class Watch:
             self._opened(args[0])
         if event == "subprocess.Popen":
             words = [os.fsdecode(word) for word in args[1]]
-            for word in words:
-                self._opened(word)
+            self.hear_of(words)
             modules = {self.sources.modules.get(word) for word in words}
             if _starts_python(words) and not self.names_all and self.deciding.isdisjoint(modules):
                 self.found.add("src")
+
+    def hear_of(self, names: Iterable[str]) -> None:
+        """Note what is a file among some names."""
+        for name in names:
+            self._opened(Path(self.sources.root, name))
 
     def _opened(self, name: object) -> None:
         """Note a file of the checkout that decides nothing."""

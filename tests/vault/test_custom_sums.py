@@ -60,7 +60,7 @@ def hostile(rows: int = 2_000) -> pa.Table:
     params=[
         "duckdb",
         *(pytest.param(name, marks=pytest.mark.xdist_group("postgresql")) for name in ("postgresql", "clickhouse")),
-        pytest.param("spark", marks=MARKS),
+        pytest.param("spark", marks=[pytest.mark.costly, *MARKS]),
     ]
 )
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenEngine]:

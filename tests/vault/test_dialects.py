@@ -27,7 +27,7 @@ from tests.vault.on_spark import MARKS, NUMBERS, SMALL, TEXTS, frame_of, setting
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = MARKS
+pytestmark = [pytest.mark.costly, *MARKS]
 
 FAR = 709_546_286_026_032_576  # whose negative DuckDB takes to a DOUBLE that is not the nearest
 STAMPS = [dt.datetime(1, 1, 1), dt.datetime(2021, 3, 28, 2, 30), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999), None]  # noqa: DTZ001

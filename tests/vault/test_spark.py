@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = MARKS
+pytestmark = [pytest.mark.costly, *MARKS]
 
 MARKER = "xyzzy-4711"
 

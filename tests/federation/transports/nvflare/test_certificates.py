@@ -88,7 +88,6 @@ def test_command_ends_with_words_and_a_code(network: Path, study: Path, who: str
 
 @needs_faketime
 @pytest.mark.slow  # commands with wrong clocks stay in the gate
-@pytest.mark.timeout(200)
 def test_running_site_and_server_end_when_their_certificates_expire(network: Path) -> None:
     kits = {"server": network / "workspace" / "nvflare" / "server", "site": network / "north" / "nvflare" / "kit"}
     lead = 60.0  # seconds from the start to the end of the first certificate

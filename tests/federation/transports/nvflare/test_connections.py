@@ -20,7 +20,7 @@ from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.federation_processes import SERVER, Federation
 from tests.support.site_folders import make_site_folder
 
-pytestmark = pytest.mark.xdist_group("federation")
+pytestmark = [pytest.mark.costly("src"), pytest.mark.xdist_group("federation")]
 
 REVOKED = f"""[sites.north]
 key = "{"ab" * 32}"
@@ -142,7 +142,6 @@ def flooded(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return dict(json.loads(process.stdout.readline()))
 
 
-@pytest.mark.timeout(300)
 def test_one_site_cannot_shut_out_another(fed: Federation) -> None:
     with flood(fed.kits["north"], 150) as attack:
         found = flooded(attack)
@@ -177,7 +176,6 @@ os._exit(0)
 """
 
 
-@pytest.mark.timeout(200)
 def test_no_process_reports_about_itself(fed: Federation) -> None:
     commands = ["process_info north", "peers north", "stop_cell north", "process_info server", "list_jobs"]
     done = subprocess.run(  # noqa: S603
@@ -228,7 +226,6 @@ def test_process_of_the_same_user_learns_nothing_from_a_site(fed: Federation) ->
     assert all(code == "process_exception" and why == "no callback" for code, why, _ in said.values()), said
 
 
-@pytest.mark.timeout(200)
 def test_revocation_closes_the_connection_and_other_sites_stay(fed: Federation) -> None:
     began = time.monotonic()
     fed.roster.write_text(REVOKED)

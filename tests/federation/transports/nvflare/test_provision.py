@@ -23,7 +23,7 @@ from dpcausal.federation.transports.nvflare.provision import (
     sign,
 )
 
-pytestmark = pytest.mark.xdist_group("federation")
+pytestmark = [pytest.mark.costly("src"), pytest.mark.xdist_group("federation")]
 
 
 def run(*words: object, code: int = 0) -> str:

@@ -12,7 +12,7 @@ from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.federation_processes import Federation
 from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
 
-pytestmark = pytest.mark.xdist_group("federation")
+pytestmark = [pytest.mark.costly("src"), pytest.mark.xdist_group("federation")]
 
 SITES = ("north", "south", "west")
 
