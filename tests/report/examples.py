@@ -96,6 +96,7 @@ def observational(**given: Any) -> Report:
         arm_means=risks,
         n=9_105,
         method="ATE by augmented scores with private models of age, ward, propensities clipped to 0.05 and 0.95",
+        clip=0.05,
         assumptions=("no confounders but age, ward", *schema.data_handling),
         receipts=(
             Receipt("objective_perturbed_logistic", 0.5, 0.0, 2, "ab" * 32, on="2026-01-20"),

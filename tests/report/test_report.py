@@ -14,7 +14,6 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.page import html_page
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
-from dpcausal.results.effect import SAMPLING_BELOW_NOISE
 from dpcausal.results.site_share import SiteShare
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made, part
@@ -194,14 +193,14 @@ def test_reasons_state_question_design_noise_and_guarantee(report: Report) -> No
 
 
 def test_sampling_error_below_the_noise_floor_is_an_upper_bound(made: Made, study: dpc.Study) -> None:
-    report = Report.of(made(notes=(f"north: {SAMPLING_BELOW_NOISE}",)), study, date=DAY)
+    report = Report.of(made(sampling_is_a_bound=True), study, date=DAY)
     assert "from at most ± 0.59 to ± 0.82" in dict(part(report, "summary").items)["Precision"]
 
 
 def test_report_without_an_interval_claims_none(made: Made, study: dpc.Study) -> None:
     why = "noise hides it; use more epsilon"
     report = Report.of(made(no_interval=why, unadjusted=("race",)), study, date=DAY)
-    assert report.verdict.text.endswith("so nothing follows from it: noise hides it.")
+    assert report.verdict.text.endswith("so nothing follows from it: noise hides it; use more epsilon.")
     assert why in dict(part(report, "result").items)["95 % interval"]
     assert "there is no valid confidence interval" in part(report, "methods").paragraphs[0]
     assert "accounts for" not in part(report, "methods").paragraphs[0]
@@ -440,7 +439,8 @@ def test_after_adjustment_needs_a_balance_that_passes(
     estimator = dpc.InverseWeighting(covariates=["age", "race"])
     study = dpc.Study(name="s", question="?", schema=schema, estimator=estimator, epsilon=1.0)
     effect = estimator.estimate(vault, epsilon=1.0)
-    clip = float(effect.method.partition("clipped to ")[2].partition(" and")[0])
+    clip = effect.clip
+    assert clip is not None
     balance = dpc.Balance(["age", "race"], weighted_by=["age", "race"], clip=clip).estimate(vault, epsilon=1.0)
     assert BalanceTable.from_json(balance.to_json()) == balance
     for passes, words in ((True, ", after adjustment ("), (None, "was not shown"), (False, "was not shown")):

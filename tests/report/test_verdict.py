@@ -10,7 +10,7 @@ import dpcausal as dpc
 from dpcausal.report.remedies import interval_remedies, least_sampling_sd, planned_precision
 from dpcausal.report.scale import OutcomeScale
 from dpcausal.report.verdict import Verdict, verdict_on
-from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Estimator
+from dpcausal.results.effect import Estimator
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made, interval_of
 
@@ -102,7 +102,7 @@ def test_no_epsilon_is_said_to_be_enough_only_where_it_follows(made: Made, schem
     assert least_sampling_sd(effect, trial) == pytest.approx(0.8 * 0.3, rel=1e-3)
     assert 0 < least_sampling_sd(effect, model) < 0.7 * 0.3  # scores of noisy models vary more
     noisy = made(sampling_sd=0.3, noise=(NoiseTerm("laplace", 1.0),))
-    bound = made(sampling_sd=0.3, notes=(SAMPLING_BELOW_NOISE,))
+    bound = made(sampling_sd=0.3, sampling_is_a_bound=True)
     assert [least_sampling_sd(*each) for each in ((noisy, trial), (bound, trial), (effect, None))] == [0.0, 0.0, 0.0]
     (remedy,) = verdict_of(effect).remedies
     assert "Whether more epsilon would be enough is not known" in remedy
@@ -151,7 +151,7 @@ def test_verdict_names_what_the_arms_differ_in(made: Made) -> None:
         ({"sampling_sd": 0.3, "noise": ()}, "sample"),
         ({"sampling_sd": 0.3, "noise": (NoiseTerm("laplace", 1.0),)}, "sample"),
         ({"sampling_sd": 0.1, "noise": (NoiseTerm("laplace", 1.0),)}, "budget"),
-        ({"sampling_sd": 0.3, "notes": (SAMPLING_BELOW_NOISE,)}, "sample or budget"),
+        ({"sampling_sd": 0.3, "sampling_is_a_bound": True}, "sample or budget"),
         ({"sampling_sd": 0.1, "noise": (), "between_sd": 0.5}, "sites"),
         ({"no_interval": "too noisy", "unadjusted": ("age",)}, "confounding"),
         ({"no_interval": "too noisy, as confounding may be"}, "noise"),

@@ -37,7 +37,7 @@ from dpcausal.utils.text import format_number, table_rows, text_lines
 LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadratic outcomes or treatment"
 """The shapes that models assume."""
 
-OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "overlap population"
+OTHER_EFFECT = "another effect: that in the overlap population"
 """Why an estimator is not ranked among those of all units, and how its estimand says so."""
 
 _OWN_DESIGN = (
@@ -243,7 +243,7 @@ class _Scenario:
     ) -> Candidate:
         """Return a candidate whose interval allows for this bias."""
         effect, delta = self._narrowest(LeavingIn(estimator, bias))
-        if not not_ranked and _OVERLAP in effect.estimand:
+        if not not_ranked and effect.target == "ATO":
             # Without a model there is no effect where arms do not overlap; with one, another estimator has it.
             inner = estimator.estimator if isinstance(estimator, Winsorised) else estimator
             if isinstance(inner, Stratification):

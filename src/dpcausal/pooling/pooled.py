@@ -193,6 +193,8 @@ def pool(
             [effect.missing_outcomes for effect in counted.values()], [effect.n for effect in counted.values()]
         ),
         includes_missing=first.includes_missing,
+        sampling_is_a_bound=any(effect.sampling_is_a_bound for effect in counted.values()),
+        target=first.target,
         bias_bound=largest_bias(rule, weights, [effect.bias_bound for effect in sites.values()]),
         left_in=largest_bias(rule, weights, [effect.left_in for effect in sites.values()]),
         sites=_shares(sites, weights, absent),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dpcausal.page.numbers import number, short
 from dpcausal.report.scale import OutcomeScale
-from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
+from dpcausal.results.effect import Effect
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.study.study import Study
@@ -93,11 +93,6 @@ def _beyond_reach(effect: Effect, smallest: float, scale: OutcomeScale) -> str:
     return "The estimate is too close to the threshold: no realistic budget or number of units would settle it."
 
 
-def sampling_is_a_bound(effect: Effect) -> bool:
-    """Return whether noise hides how small the sampling error is, so that the effect has an upper bound of it."""
-    return any(note.endswith(SAMPLING_BELOW_NOISE) for note in effect.notes)
-
-
 def least_sampling_sd(effect: Effect, study: Study | None) -> float:
     """Return the smallest sampling error that a larger epsilon may be expected to leave; 0 where that is not known.
 
@@ -106,7 +101,7 @@ def least_sampling_sd(effect: Effect, study: Study | None) -> float:
     sampling = effect.sampling_sd
     if study is None or effect.sites or effect.n < 2 or not sampling:
         return 0.0
-    if sampling_is_a_bound(effect) or effect.privacy_sd > sampling:
+    if effect.sampling_is_a_bound or effect.privacy_sd > sampling:
         return 0.0
     now, later = (
         study.estimator.estimate(study.seen(study.rehearsal(effect.n)), epsilon=epsilon, delta=study.delta).sampling_sd

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.report.remedies import left_in_decides, remedies_for, sampling_is_a_bound
+from dpcausal.report.remedies import left_in_decides, remedies_for
 from dpcausal.report.scale import OutcomeScale
 from dpcausal.results.effect import Effect
 from dpcausal.schema.schema import Schema
@@ -55,8 +55,9 @@ def _as_weighted(balance: BalanceTable, effect: Effect, study: Study) -> bool:
     if weights is None or not names <= set(balance.covariates) or names != set(weights.covariates):
         return False
     adjusting = getattr(study.estimator, "estimator", study.estimator)
-    clipped = f"clipped to {weights.clip:g} and" in effect.method
-    return weights.estimand == getattr(adjusting, "estimand", None) and (clipped or weights.estimand == "ATO")
+    return weights.estimand == getattr(adjusting, "estimand", None) and (
+        weights.clip == effect.clip or weights.estimand == "ATO"
+    )
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,8 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     scale = OutcomeScale.of(effect, interval, schema)
     if interval is None:
         reason: Reason = "confounding" if effect.unadjusted and identification != "randomised" else "noise"
-        text = "{finding}, but there is no valid interval, so nothing follows from it: {why}.".format(
-            finding=_finding(effect, scale), why=effect.no_interval.partition(";")[0]
-        )
+        found = _finding(effect, scale)
+        text = f"{found}, but there is no valid interval, so nothing follows from it: {effect.no_interval}."
         return Verdict("no interval", _HEADINGS[reason], text, reason)
     words, unsure = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}, effect.unadjusted
     doubts = ["not adjusted for {covariates}".format(covariates=", ".join(unused))] if unused else []
@@ -208,4 +208,4 @@ def _reason(effect: Effect, smallest: float) -> Reason:
         return "budget"
     if effect.between_sd and settles(sampling):
         return "sites"
-    return "sample or budget" if sampling_is_a_bound(effect) else "sample"
+    return "sample or budget" if effect.sampling_is_a_bound else "sample"

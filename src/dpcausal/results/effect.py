@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.interval_figure import notebook_figure
+from dpcausal.queries.features import Estimand
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.results.arm_curves import ArmCurves
 from dpcausal.results.effect_measures import (
@@ -21,7 +22,7 @@ from dpcausal.results.effect_measures import (
     ratio_of_means,
     shifted,
 )
-from dpcausal.results.laws import NO_DENOMINATOR, NormalLaw, RatioLaw, StudentLaw
+from dpcausal.results.laws import NormalLaw, RatioLaw, StudentLaw
 from dpcausal.results.site_share import SiteShare
 from dpcausal.source import Source
 from dpcausal.uncertainty.interval import NoiseTerm, check_level
@@ -30,8 +31,7 @@ from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
-SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
-"""A note where noise hides how small a sampling error is."""
+_SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
 
 _TEXTS = ("arms", "assumptions", "notes", "warnings", "unadjusted")
 _VISIBLE = 4.0
@@ -73,6 +73,12 @@ class Effect(OtherNames):
         bias_bound: The largest bias, in either direction, that intervals and p-values allow for; it is not in the
             standard error. Only `with_bias` and `with_left_in` change it.
         left_in: The part of it for confounding that may be left in, such as that within strata.
+        sampling_is_a_bound: Whether noise hides how small the sampling error is, so that it is an upper bound; a note
+            says so.
+        target: Over whom the effect is averaged: all units (ATE), the treated (ATT), the controls (ATC), or the overlap
+            population (ATO).
+        clip: Propensity scores were clipped to clip and 1 - clip; None where there are none.
+        p_values_hold: Whether p-values hold where there is no interval, as that of a ratio with a weak denominator.
         ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
         degrees_of_freedom: Those of Student's t, where the standard error comes from differences between sites; 0 where
             the interval is made of normal sampling error and the known privacy noise.
@@ -121,8 +127,14 @@ class Effect(OtherNames):
     compared_sd: float = 0.0
     ratio: bool = False
     degrees_of_freedom: int = 0
+    sampling_is_a_bound: bool = False
+    target: Estimand = "ATE"
+    clip: float | None = None
+    p_values_hold: bool = False
 
     def __post_init__(self) -> None:
+        if self.sampling_is_a_bound:
+            object.__setattr__(self, "notes", tuple(dict.fromkeys((_SAMPLING_BELOW_NOISE, *self.notes))))
         if self.sampling_sd is None and not self.no_interval:
             object.__setattr__(self, "no_interval", "the sampling error was not asked for")
         check_plain_text("texts of an effect", printed_texts(self))
@@ -206,7 +218,7 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval, unless that is for a weak instrument only.
         """
-        if self.no_interval != NO_DENOMINATOR:
+        if not self.p_values_hold:
             self._check_interval()
         return self._law.p_value(null, alternative)
 

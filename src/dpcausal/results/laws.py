@@ -8,9 +8,6 @@ from dpcausal.results.effect_measures import Alternative, p_value, ratio_interva
 from dpcausal.uncertainty.interval import NoiseTerm, half_width, student_beyond, student_half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 
-NO_DENOMINATOR = "the share of compliers is not distinguishable from 0; report the intention-to-treat effect"
-"""Why a ratio has no interval where its denominator may be 0. Its p-values hold all the same."""
-
 
 @dataclass(frozen=True)
 class NormalLaw:

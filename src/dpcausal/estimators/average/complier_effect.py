@@ -19,7 +19,6 @@ from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import ratio_interval
-from dpcausal.results.laws import NO_DENOMINATOR
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
@@ -122,7 +121,7 @@ class ComplierEffect(BaseEstimator):
             parts, left_in, refusal, signs = _parts(release, source), (0.0, 0.0), "", Signs()
         share = parts.values[1] or 1 / source.n  # no division by 0
         ratio = replace(parts, values=(parts.values[0], share)).mapped(["effect"], lambda each: each[:1] / each[1:])
-        error = parts.standard_error((0.0, 1.0))
+        error, weak = parts.standard_error((0.0, 1.0)), _refusal(parts)
         effect = Effect(
             estimand=f"complier average causal effect: mean effect of {self.received} on units that receive it if and "
             "only if assigned to it",
@@ -148,7 +147,8 @@ class ComplierEffect(BaseEstimator):
                 *scaled.notes,
                 *source.caveats,
             ),
-            no_interval=refusal or _refusal(parts),
+            no_interval=refusal or weak,
+            p_values_hold=bool(weak and not refusal),
             contrasts=parts,
             ratio=True,
             quantity=f"mean of {source.schema.outcome.name} among compliers",
@@ -188,7 +188,7 @@ def _refusal(parts: JointEstimate) -> str:
     try:
         ratio_interval(parts, 0.95)
     except RefusedError:
-        return NO_DENOMINATOR
+        return "the share of compliers is not distinguishable from 0; report the intention-to-treat effect"
     return ""
 
 

@@ -41,7 +41,7 @@ from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.release import Release, ValueOf
-from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
+from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
@@ -265,7 +265,10 @@ class DoublyRobust(BaseEstimator):
                 *source.schema.data_handling,
             ),
             receipts=receipts,
-            notes=(SAMPLING_BELOW_NOISE,) * mean.floored + (hidden,) * bool(hidden) + scaled.notes + source.caveats,
+            sampling_is_a_bound=bool(mean.floored),
+            target=self.estimand,
+            clip=query.clip,
+            notes=(hidden,) * bool(hidden) + scaled.notes + source.caveats,
             unadjusted=() if refusal else unadjusted,
             no_interval=refusal
             or (hidden if unadjusted else "")

@@ -257,6 +257,8 @@ class InverseWeighting(BaseEstimator):
                 *source.schema.data_handling,
             ),
             receipts=receipts,
+            target=self.estimand,
+            clip=arms.clip,
             notes=(*about_score, *beyond, *scaled.notes, *source.caveats),
             no_interval=refusal,
             unadjusted=unadjusted,

@@ -132,6 +132,8 @@ class QuantileEffects(BaseEstimator):
         effect = Effect(
             estimand=f"difference in the {named} of the outcome: with all treated minus with none"
             + (POPULATIONS[self.weights] if weighted else ""),
+            target=self.weights if weighted else "ATE",
+            clip=weighted.query.clip if weighted else None,
             arms=labels,
             outcome=source.schema.outcome.name,
             quantity=f"{named} of {source.schema.outcome.name}",

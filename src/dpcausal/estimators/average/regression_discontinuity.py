@@ -13,7 +13,7 @@ from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release, ValueOf
-from dpcausal.results.effect import SAMPLING_BELOW_NOISE, Effect
+from dpcausal.results.effect import Effect
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RequiringSource, Source, guarantee_for
@@ -125,7 +125,8 @@ class RegressionDiscontinuity(BaseEstimator):
                 *source.schema.covariate_handling([self.running]),
             ),
             receipts=(release.receipt,),
-            notes=(*((SAMPLING_BELOW_NOISE,) if any(side.floored for side in sides) else ()), *source.caveats),
+            notes=source.caveats,
+            sampling_is_a_bound=any(side.floored for side in sides),
             no_interval=next((side.refusal for side in sides if side.refusal), ""),
             arm_means=means,
             arm_sizes=sizes,

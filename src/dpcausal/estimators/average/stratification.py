@@ -22,6 +22,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.cuts import bins, cuts_of
+from dpcausal.queries.features import Estimand
 from dpcausal.release import Receipt, Release
 from dpcausal.results.effect import Effect
 from dpcausal.schema.schema import Schema
@@ -131,8 +132,10 @@ class Stratification(BaseEstimator):
         left = LeftWithin.of(strata, arms.difference, inside.values[0], source)
         means = min(max(release.value("means"), 2.0), units * MAX_MEANS)
         variance = variance_within(release, units, means)
+        target: Estimand = "ATE" if size / units >= _NEARLY_ALL else "ATO"
         effect = Effect(
-            estimand=_estimand(size / units, query.cap),
+            estimand=_estimand(target, query.cap),
+            target=target,
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=inside.values[0] - left.confounding,
@@ -251,10 +254,10 @@ def _capped(cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: _Arms
     return query, second
 
 
-def _estimand(share: float, cap: int) -> str:
-    """Return the estimand, given the share of units that strata count as."""
+def _estimand(target: Estimand, cap: int) -> str:
+    """Return the estimand in words."""
     less = f"a stratum counting for less where one arm outnumbers the other by more than {cap} to 1"
-    if share >= _NEARLY_ALL:
+    if target == "ATE":
         return f"average treatment effect over strata with both arms, {less}"
     return f"average effect in the overlap population of strata: strata with both arms, {less}"
 

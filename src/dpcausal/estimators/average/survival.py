@@ -130,6 +130,8 @@ class Survival(BaseEstimator):
         effect_alone = found.estimates(["effect"], *_stacked([primary]))
         effect = Effect(
             estimand=words.estimand,
+            target=self.weights if weighted else "ATE",
+            clip=weighted.query.clip if weighted else None,
             arms=arms,
             outcome=source.schema.outcome.name,
             estimate=effect_alone.values[0],

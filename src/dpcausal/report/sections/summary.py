@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from dpcausal.page.numbers import number, percent, short
 from dpcausal.release import stored_on
-from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
+from dpcausal.report.remedies import planned_precision
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
 from dpcausal.report.verdict import BALANCE
@@ -207,7 +207,7 @@ def _precision(report: ReportInputs) -> Iterator[Item]:
     half = (report.interval[1] - report.interval[0]) / 2
     _, without, _ = effect.width_by_source
     words = {"half": scale.size(half), "without": scale.number(without)}
-    if effect.sampling_sd and sampling_is_a_bound(effect):
+    if effect.sampling_sd and effect.sampling_is_a_bound:
         text = "Privacy noise widens the interval from at most ± {without} to ± {half}.".format(**words)
     elif effect.sampling_sd:
         text = "Privacy noise widens the interval from ± {without} to ± {half}.".format(**words)
