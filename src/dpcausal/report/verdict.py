@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.report.remedies import left_in_decides, remedies_for
@@ -115,28 +115,12 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         found = _finding(effect, scale)
         text = f"{found}, but there is no valid interval, so nothing follows from it: {effect.no_interval}."
         return Verdict("no interval", _HEADINGS[reason], text, reason)
-    words, unsure = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}, effect.unadjusted
-    doubts = ["not adjusted for {covariates}".format(covariates=", ".join(unused))] if unused else []
-    doubts += ["perhaps not adjusted for {covariates}".format(covariates=", ".join(unsure))] if unsure else []
-    doubts += [BALANCE[balance]] if balance != "seen" else []
-    if identification == "adjusted" and unsure:
-        found = "{finding} (95 % confidence interval {limits}; {doubts})".format(doubts="; ".join(doubts), **words)
-    elif identification == "adjusted" and doubts:
-        found = "{finding}, adjusted (95 % confidence interval {limits}; {doubts})".format(
-            doubts="; ".join(doubts), **words
-        )
-    elif identification == "adjusted":
-        found = "{finding}, after adjustment (95 % confidence interval {limits})".format(**words)
-    else:
-        found = "{finding} (95 % confidence interval {limits})".format(**words)
-    kind = _kind(interval, smallest)
+    aside = _adjustment(effect, balance, unused) if identification == "adjusted" else _Aside()
+    limits = f"95 % confidence interval {scale.limits(interval)}"
+    found = f"{_finding(effect, scale)}{aside.before} ({'; '.join((limits, *aside.doubts))})"
     if identification == "unadjusted":
-        text = f"{found}; treatment was not randomised and nothing was adjusted for, so confounding may explain it."
-        advice = (
-            "Adjust for the confounders of treatment and outcome, as a new purchase.",
-            'If treatment was randomised, declare it in the study: design = "trial".',
-        )
-        return Verdict("inconclusive", _HEADINGS["confounding"], text, "confounding", advice)
+        return _unadjusted(found)
+    kind = _kind(interval, smallest)
     if kind == "inconclusive":
         reason = _reason(effect, smallest)
         text = f"{found}; the interval contains {_contains(interval, smallest, scale)}."
@@ -144,21 +128,48 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
             effect, interval, smallest, scale, schema=schema, remaining=remaining, least_sampling=least_sampling
         )
         return Verdict(kind, _HEADINGS[reason], text, reason, remedies)
+    worthwhile = f"{scale.given(smallest)}, the smallest worthwhile effect"
     if kind == "no worthwhile difference":
-        text = f"{found}, within ± {scale.given(smallest)}, the smallest worthwhile effect."
-        return Verdict(kind, "No worthwhile difference", text)
-    if smallest:
-        text = f"{found}, beyond {scale.given(smallest)}, the smallest worthwhile effect."
-    else:
-        text = f"{found}; no smallest worthwhile effect was given."
+        return Verdict(kind, "No worthwhile difference", f"{found}, within ± {worthwhile}.")
+    text = f"{found}, beyond {worthwhile}." if smallest else f"{found}; no smallest worthwhile effect was given."
     return Verdict(kind, _heading(effect, scale, higher=kind == "higher"), text)
+
+
+class _Aside(NamedTuple):
+    """What a sentence with an estimate says about its adjustment: before the interval, and after it in brackets."""
+
+    before: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+def _adjustment(effect: Effect, balance: Balance, unused: Sequence[str]) -> _Aside:
+    """Return whether an estimate may be called adjusted, and what is doubtful about that."""
+    doubts = (f"not adjusted for {', '.join(unused)}",) if unused else ()
+    doubts += (f"perhaps not adjusted for {', '.join(effect.unadjusted)}",) if effect.unadjusted else ()
+    doubts += (BALANCE[balance],) if balance != "seen" else ()
+    if effect.unadjusted:
+        return _Aside("", doubts)
+    return _Aside(", adjusted", doubts) if doubts else _Aside(", after adjustment")
+
+
+def _unadjusted(found: str) -> Verdict:
+    """Return the verdict on an effect that confounding may explain, whatever its interval."""
+    return Verdict(
+        "inconclusive",
+        _HEADINGS["confounding"],
+        f"{found}; treatment was not randomised and nothing was adjusted for, so confounding may explain it.",
+        "confounding",
+        (
+            "Adjust for the confounders of treatment and outcome, as a new purchase.",
+            'If treatment was randomised, declare it in the study: design = "trial".',
+        ),
+    )
 
 
 def _heading(effect: Effect, scale: OutcomeScale, *, higher: bool) -> str:
     if scale.described:
         return "Above 0" if higher else "Below 0"
-    words = {"arm": effect.arms[1]}
-    return "Higher with {arm}".format(**words) if higher else "Lower with {arm}".format(**words)
+    return f"{'Higher' if higher else 'Lower'} with {effect.arms[1]}"
 
 
 def _kind(interval: Interval, smallest: float) -> Kind:
@@ -174,15 +185,9 @@ def _finding(effect: Effect, scale: OutcomeScale) -> str:
     """Return the estimate in words, as the beginning of a sentence."""
     if scale.described:
         return f"Estimated {effect.estimand}: {scale.size(effect.estimate)}"
-    words = {
-        "subject": scale.outcome(effect),
-        "size": scale.size(abs(effect.estimate)),
-        "treated": effect.arms[1],
-        "control": effect.arms[0],
-    }
-    if effect.estimate >= 0:
-        return "{subject} is {size} higher with {treated} than with {control}".format(**words)
-    return "{subject} is {size} lower with {treated} than with {control}".format(**words)
+    direction = "higher" if effect.estimate >= 0 else "lower"
+    size = scale.size(abs(effect.estimate))
+    return f"{scale.outcome(effect)} is {size} {direction} with {effect.arms[1]} than with {effect.arms[0]}"
 
 
 def _contains(interval: Interval, smallest: float, scale: OutcomeScale) -> str:

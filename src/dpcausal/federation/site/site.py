@@ -92,39 +92,36 @@ class Site:
             code="failed",
             version=version_of(claimed),
         )
-        requester = ""
         try:
             requester, body = self._opened(request)
-            asked, planned = _read(body, requester)
-            message = replace(message, study=self.inbox.store(asked.study, requester))
-            self._check(planned, message.study, asked.study)
-            ledger = self._confirmed_ledger()
-            ledger.study = message.study
-            response = self._responses.response(message.request)
-            if response is None:
-                response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
-                paid = asked.ask in ("releases", "masked")
-                response = self._responses.store(message.request, response) if paid else response
-            self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
-        except _RefusalError as refusal:
-            message = replace(message, code=refusal.code)
-        except BudgetExceededError:
-            message = replace(message, code="no_budget")
-        except SessionError:
-            message = replace(message, code="refused_step")
-        except (MemoryError, EngineError):
-            message = replace(message, code="stopped")
-        except Exception:  # noqa: BLE001, S110 (whatever it is, its text may quote the table: it stays here)
-            pass
-        else:
-            return self._key.seal(response)
-        if requester:
-            with contextlib.suppress(DpcausalError):
-                self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
-        else:
+        except Exception as error:  # noqa: BLE001 (see _code_of)
+            message = replace(message, code=_code_of(error))
             with contextlib.suppress(DpcausalError):
                 self.audit_log.write_forged(self._claimed(request), f"{message.request} {message.code}")
-        return self._key.seal(message.to_json())
+            return self._key.seal(message.to_json())
+        try:
+            asked, planned = _read(body, requester)
+            message = replace(message, study=self.inbox.store(asked.study, requester))
+            response = self._response(message, asked, planned)
+            self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
+        except Exception as error:  # noqa: BLE001 (see _code_of)
+            message = replace(message, code=_code_of(error))
+            with contextlib.suppress(DpcausalError):
+                self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
+            return self._key.seal(message.to_json())
+        return self._key.seal(response)
+
+    def _response(self, message: Message, asked: Request, planned: Study) -> str:
+        """Return the stored response to a request, or a new one; raise where nothing may be answered."""
+        self._check(planned, message.study, asked.study)
+        ledger = self._confirmed_ledger()
+        ledger.study = message.study
+        stored = self._responses.response(message.request)
+        if stored is not None:
+            return stored
+        response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
+        is_paid = asked.ask in ("releases", "masked")
+        return self._responses.store(message.request, response) if is_paid else response
 
     def _opened(self, request: str) -> tuple[str, str]:
         try:
@@ -359,6 +356,21 @@ class Site:
                 got="; ".join(against),
                 hint="reject the study, or change the policy first.",
             )
+
+
+def _code_of(error: Exception) -> Code:
+    """Return the code that a requester receives for an error. Its text stays here, because it may quote the table."""
+    match error:
+        case _RefusalError():
+            return error.code
+        case BudgetExceededError():
+            return "no_budget"
+        case SessionError():
+            return "refused_step"
+        case MemoryError() | EngineError():
+            return "stopped"
+        case _:
+            return "failed"
 
 
 def _read(body: str, requester: str) -> tuple[Request, Study]:

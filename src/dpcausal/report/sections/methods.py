@@ -1,5 +1,6 @@
 """A paragraph on the methods, to paste into a manuscript."""
 
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from dpcausal.page.numbers import short
@@ -10,72 +11,79 @@ from dpcausal.utils.text import capitalised
 
 def methods(report: ReportInputs) -> Section:
     """Return the methods paragraph."""
-    effect, study = report.effect, report.study
-    texts = [_estimate(report)]
-    if study is not None and study.design == "observational":
-        adjusted = f"The analysis adjusted for {report.adjusted}."
-        own = "The appendix has the formula, its sums and its assumptions."
-        texts.append(own if report.scale.described else adjusted)
-        if study.adjusts_for and effect.unadjusted:
-            unsure = ", ".join(effect.unadjusted)
-            texts.append(f"It may not have adjusted for {unsure}.")
-        if study.adjusts_for and study.unused_covariates:
-            unused = ", ".join(study.unused_covariates)
-            texts.append(f"Covariates that were declared and not used: {unused}.")
-        if study.identification == "adjusted":
-            texts.append(f"{capitalised(BALANCE[report.balance])}.")
-    if effect.sites:
-        answered = sum(each.n is not None for each in effect.sites)
-        texts.append(f"Effects of {answered} sites were pooled; each site added noise before anything left it.")
-    delta = f" and delta {short(effect.guarantee.delta)}" if effect.guarantee.delta else ""
-    texts.append(
-        f"Results are differentially private with epsilon {short(effect.guarantee.epsilon)}{delta}; "
-        f"neighbouring tables: {effect.guarantee.neighbours}."
+    texts = (
+        _estimate(report),
+        *_adjustment(report),
+        *_pooling(report),
+        *_privacy(report),
+        *_interval(report),
+        *_bounds(report),
+        *_thresholds(report),
+        f"The analysis used dpcausal {version('dpcausal')}.",
     )
-    if report.diagnoses:
-        total = short(report.price.epsilon)
-        texts.append(f"Together with private diagnostics, epsilon is {total}.")
-    if report.interval is None:
-        texts.append("Exact discrete noise was added to bounded sums; there is no valid confidence interval.")
-    else:
-        texts.append(
-            "Exact discrete noise was added to bounded sums; the 95 % confidence interval accounts for sampling "
-            "error and noise."
-        )
-        if effect.left_in:
-            left = report.scale.size(effect.left_in)
-            texts.append(f"It allows for confounding of up to {left} that may be left in.")
-    if study is not None and study.bounds.get("source"):
-        texts.append("Bounds of the variables come from {source}.".format(source=study.bounds["source"]))
-    texts += _thresholds(report)
-    texts.append("The analysis used dpcausal {version}.".format(version=version("dpcausal")))
     return Section("methods", "Methods paragraph, to paste", paragraphs=(" ".join(texts),))
 
 
 def _estimate(report: ReportInputs) -> str:
-    effect = report.effect
-    words = {
-        "treated": effect.arms[1],
-        "control": effect.arms[0],
-        "outcome": effect.outcome,
-        "n": report.units,
-        "method": effect.method,
-        "estimand": effect.estimand,
-    }
-    if report.study is None:
-        return (
-            "We estimated the effect of {treated} compared with {control} on {outcome} among {n} units (estimand: "
-            "{estimand}; method: {method})."
-        ).format(**words)
-    if report.study.design == "trial":
-        return (
-            "In this randomised trial with {n} units we estimated the effect of {treated} compared with {control} on "
-            "{outcome} (estimand: {estimand}; method: {method})."
-        ).format(**words)
-    return (
-        "In this observational study of {n} units we estimated the effect of {treated} compared with {control} on "
-        "{outcome} (estimand: {estimand}; method: {method})."
-    ).format(**words)
+    effect, study = report.effect, report.study
+    compared = f"the effect of {effect.arms[1]} compared with {effect.arms[0]} on {effect.outcome}"
+    how = f"(estimand: {effect.estimand}; method: {effect.method})."
+    if study is None:
+        return f"We estimated {compared} among {report.units} units {how}"
+    if study.design == "trial":
+        return f"In this randomised trial with {report.units} units we estimated {compared} {how}"
+    return f"In this observational study of {report.units} units we estimated {compared} {how}"
+
+
+def _adjustment(report: ReportInputs) -> Iterator[str]:
+    """Yield what an observational study adjusted for, what it may not have, and whether balance was checked."""
+    study, unsure = report.study, report.effect.unadjusted
+    if study is None or study.design != "observational":
+        return
+    if report.scale.described:
+        yield "The appendix has the formula, its sums and its assumptions."
+    else:
+        yield f"The analysis adjusted for {report.adjusted}."
+    if study.adjusts_for and unsure:
+        yield f"It may not have adjusted for {', '.join(unsure)}."
+    if study.adjusts_for and study.unused_covariates:
+        yield f"Covariates that were declared and not used: {', '.join(study.unused_covariates)}."
+    if study.identification == "adjusted":
+        yield f"{capitalised(BALANCE[report.balance])}."
+
+
+def _pooling(report: ReportInputs) -> Iterator[str]:
+    if report.effect.sites:
+        answered = sum(each.n is not None for each in report.effect.sites)
+        yield f"Effects of {answered} sites were pooled; each site added noise before anything left it."
+
+
+def _privacy(report: ReportInputs) -> Iterator[str]:
+    guarantee = report.effect.guarantee
+    delta = f" and delta {short(guarantee.delta)}" if guarantee.delta else ""
+    yield (
+        f"Results are differentially private with epsilon {short(guarantee.epsilon)}{delta}; "
+        f"neighbouring tables: {guarantee.neighbours}."
+    )
+    if report.diagnoses:
+        yield f"Together with private diagnostics, epsilon is {short(report.price.epsilon)}."
+
+
+def _interval(report: ReportInputs) -> Iterator[str]:
+    if report.interval is None:
+        yield "Exact discrete noise was added to bounded sums; there is no valid confidence interval."
+        return
+    yield (
+        "Exact discrete noise was added to bounded sums; the 95 % confidence interval accounts for sampling "
+        "error and noise."
+    )
+    if left_in := report.effect.left_in:
+        yield f"It allows for confounding of up to {report.scale.size(left_in)} that may be left in."
+
+
+def _bounds(report: ReportInputs) -> Iterator[str]:
+    if report.study is not None and (source := report.study.bounds.get("source")):
+        yield f"Bounds of the variables come from {source}."
 
 
 def _thresholds(report: ReportInputs) -> list[str]:
