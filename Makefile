@@ -64,7 +64,7 @@ tutorials:  ## run the notebooks afresh and write them back
 commands:  ## write the reference of the command line afresh
 	$(PYTHON) -m checks.commands
 
-proofs:  ## write the index of proofs afresh
+proofs:  ## write the tables of proofs afresh
 	$(PYTHON) -m checks.proofs
 
 formal:  ## export constants, build the machine-checked proofs and print their axioms, then build wrong ones; needs coqc

@@ -1,13 +1,15 @@
-"""Lists of queries in the documentation, from the queries themselves: `python -m checks.proofs` writes the index.
+"""Lists of queries in the documentation, from the queries themselves: `python -m checks.proofs` writes them.
 
-The index of proofs is a file, so that it can be read in the repository. The navigation of the site and the list of
-queries in the reference are filled in when the site is built (`checks.mkdocs_hooks`).
+The index of proofs and the table of what is proved by machine are files, so that they can be read in the repository.
+The navigation of the site and the list of queries in the reference are filled in when the site is built
+(`checks.mkdocs_hooks`).
 """
 
 import re
 import sys
 from pathlib import Path
 
+from checks import formal
 from dpcausal.queries import QUERIES, Query
 from dpcausal.queries.summing import SummingQuery
 
@@ -73,8 +75,9 @@ def members() -> str:
 
 
 def main() -> None:
-    """Write the index."""
+    """Write the index, and the table on the page of machine-checked proofs."""
     INDEX.write_text(index(), encoding="utf-8")
+    formal.PAGE.write_text(formal.page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

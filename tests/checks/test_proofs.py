@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checks import mkdocs_hooks, proofs
+from checks import formal, mkdocs_hooks, proofs
 from dpcausal.queries import QUERIES
 from dpcausal.queries.summing import SummingQuery
 
@@ -21,6 +21,9 @@ def test_stale_index_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     page, lines = tmp_path / "index.md", proofs.INDEX.read_text(encoding="utf-8").splitlines(keepends=True)
     page.write_text("".join(line for line in lines if "`arm_totals`" not in line), encoding="utf-8")
     monkeypatch.setattr(proofs, "INDEX", page)
+    table = tmp_path / "formal.md"
+    table.write_text(formal.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(formal, "PAGE", table)
     proofs.main()
     assert page.read_text(encoding="utf-8") == "".join(lines)
 
