@@ -8,7 +8,7 @@ import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
-from dpcausal.cli.passphrase import unlock
+from dpcausal.cli.private_files import unlock
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import Network, site

@@ -11,8 +11,7 @@ from rich.progress import Progress
 
 from dpcausal.cli.opened_mailbox import admit_joined_sites
 from dpcausal.cli.options import read_study
-from dpcausal.cli.passphrase import unlock
-from dpcausal.cli.private_files import PrivateFiles
+from dpcausal.cli.private_files import PrivateFiles, unlock
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import RefusedError, StudyError, TransportError
 from dpcausal.utils.plain_text import is_plain_text

@@ -1,9 +1,14 @@
-"""Commands whose files only their owner can read."""
+"""Files that only their owner can read: commands that create them, and the passphrase of a key file."""
 
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
+
+from dpcausal.errors import TransportError
 
 
 class PrivateFiles(TyperGroup):
@@ -16,3 +21,32 @@ class PrivateFiles(TyperGroup):
             return super().invoke(ctx)
         finally:
             os.umask(before)
+
+
+def unlock(owner: str, file: Path) -> None:
+    """Check that a key can be read; ask for its passphrase at a terminal if the environment does not name a file.
+
+    A passphrase that was typed stays in the memory of this process, where the processes that it starts can read it, and
+    is never on disk.
+
+    Raises:
+        TransportError: If the key cannot be read.
+    """
+    from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key  # noqa: PLC0415 (an extra)
+
+    try:
+        Key.read(owner, file)
+    except TransportError:
+        if os.environ.get(PASSPHRASE_FILE) or not file.is_file() or not sys.stdin.isatty():
+            raise
+        memory = os.memfd_create("passphrase", 0)  # inherited, also by a process that replaces this one
+        os.write(memory, typer.prompt(f"Passphrase of {file}", hide_input=True, err=True).encode())
+        os.environ[PASSPHRASE_FILE] = f"/proc/{os.getpid()}/fd/{memory}"
+        Key.read(owner, file)
+
+
+def unlock_site(folder: Path) -> None:
+    """Check that the key of a site can be read; ask for its passphrase as `unlock` does."""
+    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (an extra)
+
+    unlock(Policy.read(folder).site, folder / KEY)

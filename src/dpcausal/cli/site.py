@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcausal.cli.passphrase import unlock_site
-from dpcausal.cli.private_files import PrivateFiles
+from dpcausal.cli.private_files import PrivateFiles, unlock_site
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import StudyError, TransportError
 from dpcausal.utils.hash_chain import dated_back

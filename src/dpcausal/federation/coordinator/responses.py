@@ -15,8 +15,7 @@ from dpcausal.federation.coordinator.aggregate import replay_estimate, ticks_of
 from dpcausal.federation.coordinator.plausibility import why_impossible
 from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.protocol.messages import STEPS, Message
-from dpcausal.federation.protocol.question import Question
-from dpcausal.federation.protocol.receipt_checks import is_paid
+from dpcausal.federation.protocol.question import Question, is_paid
 from dpcausal.federation.protocol.signatures import opened
 from dpcausal.federation.secure.messages import why_step_invalid
 from dpcausal.queries.calibration import Noise, calibrate

@@ -8,8 +8,7 @@ from typing import Any
 
 from dpcausal.errors import TransportError, redact_errors
 from dpcausal.federation.protocol.messages import Message, Request, Step
-from dpcausal.federation.protocol.question import Question
-from dpcausal.federation.protocol.receipt_checks import is_paid
+from dpcausal.federation.protocol.question import Question, is_paid
 from dpcausal.federation.protocol.signatures import Key, claimed_signer, opened
 from dpcausal.federation.secure import masks
 from dpcausal.release import Receipt, joint_price
