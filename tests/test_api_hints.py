@@ -31,7 +31,7 @@ KINDS = [*ESTIMATORS.values(), *classes_in("dpcausal.estimators.conditional", Ba
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("word", ["fit", "predict", "conf_int", "summary"])
-def test_estimators_hint_at_estimate_when_called_otherwise(kind: type, word: str) -> None:
+def test_estimators_hint_at_estimate_when_called_otherwise(kind: Any, word: str) -> None:
     estimator = kind.__new__(kind)
     assert not hasattr(estimator, word)
     with pytest.raises(DpcausalError, match=r"estimator\.estimate\(vault, epsilon=1\.0\)") as told:

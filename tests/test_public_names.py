@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import dpcausal
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.utils.discovery import classes_in
 
 
 def test_every_public_name_is_defined_where_dpcausal_says() -> None:
@@ -20,6 +22,12 @@ def test_every_public_name_is_defined_where_dpcausal_says() -> None:
     assert sorted(dpcausal.__all__) == sorted(dpcausal._HOMES)
     for name in dpcausal.__all__:
         assert getattr(dpcausal, name).__name__ == name
+
+
+@pytest.mark.parametrize("package", ["dpcausal.estimators.average", "dpcausal.estimators.conditional"])
+def test_every_estimator_in_its_folder_has_a_public_name(package: str) -> None:
+    missing = [kind.__name__ for kind in classes_in(package, BaseEstimator) if kind.__name__ not in dpcausal._HOMES]
+    assert not missing, f"write {', '.join(missing)} in both lists of src/dpcausal/__init__.py"
 
 
 def test_unknown_name_raises_attribute_error() -> None:

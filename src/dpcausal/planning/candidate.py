@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from dpcausal.estimators.average.winsorised import Winsorised
@@ -16,6 +17,14 @@ _PREFERENCE = 2.0
 
 _TAIL_PREFERENCE = 1.1
 """Winsorising, which assumes something about the tail, comes first only where it is so much more precise."""
+
+
+class NotRanked(StrEnum):
+    """Why a candidate is listed apart, in words; empty for those that are ranked."""
+
+    NO = ""
+    OTHER_EFFECT = "another effect: that in the overlap population"
+    NOT_ADJUSTED = "not adjusted"
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Candidate:
         assumes: The shape that it assumes, in words.
         whole: Whether it adjusts for every confounder without a model.
         left_out: The confounders that it does not adjust for.
-        not_ranked: Why it is listed apart; empty for those that are ranked.
+        not_ranked: Why it is listed apart, if it is.
     """
 
     estimator: Estimator
@@ -46,7 +55,7 @@ class Candidate:
     delta: float
     assumes: str
     whole: bool = False
-    not_ranked: str = ""
+    not_ranked: NotRanked = NotRanked.NO
     left_out: tuple[str, ...] = ()
 
     @property

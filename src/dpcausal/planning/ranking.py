@@ -20,7 +20,7 @@ from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.candidate import Candidate, Shape
+from dpcausal.planning.candidate import Candidate, NotRanked, Shape
 from dpcausal.planning.interval_refusals import is_often_refused
 from dpcausal.planning.left_in import LeavingIn, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
@@ -36,9 +36,6 @@ from dpcausal.utils.text import format_number, table_rows, text_lines
 
 LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadratic outcomes or treatment"
 """The shapes that models assume."""
-
-OTHER_EFFECT = "another effect: that in the overlap population"
-"""Why an estimator is not ranked among those of all units, and how its estimand says so."""
 
 _OWN_DESIGN = (
     ClusterTrial,
@@ -185,7 +182,7 @@ def rank_estimators(
     scenario = _Scenario(rehearsal, guarantee, tuple(names))
     found = scenario.adjusted(by) if names else scenario.randomised(by)
     # Where no estimator is of all units, those of the overlap population are ranked.
-    reason = "" if any(not each.not_ranked for each in found) else OTHER_EFFECT
+    reason = NotRanked.NO if any(not each.not_ranked for each in found) else NotRanked.OTHER_EFFECT
     ranked = scenario.sorted_as_given([each for each in found if each.not_ranked == reason], shape)
     apart = tuple(each for each in found if each.not_ranked != reason)
     assumed = (*rehearsal.caveats, *scenario.caveats(ranked, shape))
@@ -238,7 +235,7 @@ class _Scenario:
         *,
         bias: float = 0.0,
         whole: bool = False,
-        not_ranked: str = "",
+        not_ranked: NotRanked = NotRanked.NO,
         left_out: tuple[str, ...] = (),
     ) -> Candidate:
         """Return a candidate whose interval allows for this bias."""
@@ -249,7 +246,7 @@ class _Scenario:
             if isinstance(inner, Stratification):
                 assumes = f"{assumes}; the effect where arms overlap"
             else:
-                not_ranked = OTHER_EFFECT
+                not_ranked = NotRanked.OTHER_EFFECT
         return Candidate(
             estimator,
             label,
@@ -333,10 +330,10 @@ class _Scenario:
                 overlap,
                 f"overlap weighting of {names}",
                 LOGISTIC,
-                not_ranked=OTHER_EFFECT,
+                not_ranked=NotRanked.OTHER_EFFECT,
             ),
             self.candidate(
-                DifferenceInMeans(), "difference in means", "none", bias=self.bias, not_ranked="not adjusted"
+                DifferenceInMeans(), "difference in means", "none", bias=self.bias, not_ranked=NotRanked.NOT_ADJUSTED
             ),
         ]
 

@@ -144,7 +144,7 @@ class _Aside(NamedTuple):
 
 def _adjustment(effect: Effect, balance: Balance, unused: Sequence[str]) -> _Aside:
     """Return whether an estimate may be called adjusted, and what is doubtful about that."""
-    doubts = (f"not adjusted for {', '.join(unused)}",) if unused else ()
+    doubts: tuple[str, ...] = (f"not adjusted for {', '.join(unused)}",) if unused else ()
     doubts += (f"perhaps not adjusted for {', '.join(effect.unadjusted)}",) if effect.unadjusted else ()
     doubts += (BALANCE[balance],) if balance != "seen" else ()
     if effect.unadjusted:

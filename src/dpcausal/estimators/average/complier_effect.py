@@ -121,7 +121,7 @@ class ComplierEffect(BaseEstimator):
             parts, left_in, refusal, signs = _parts(release, source), (0.0, 0.0), "", Signs()
         share = parts.values[1] or 1 / source.n  # no division by 0
         ratio = replace(parts, values=(parts.values[0], share)).mapped(["effect"], lambda each: each[:1] / each[1:])
-        error = parts.standard_error((0.0, 1.0))
+        error, weak = parts.standard_error((0.0, 1.0)), _refusal(parts)
         effect = Effect(
             estimand=f"complier average causal effect: mean effect of {self.received} on units that receive it if and "
             "only if assigned to it",
@@ -147,7 +147,8 @@ class ComplierEffect(BaseEstimator):
                 *scaled.notes,
                 *source.caveats,
             ),
-            no_interval=refusal or _refusal(parts),
+            no_interval=refusal or weak,
+            p_values_hold=bool(weak and not refusal),
             contrasts=parts,
             ratio=True,
             quantity=f"mean of {source.schema.outcome.name} among compliers",

@@ -79,7 +79,10 @@ class Coordinator:
                 hint="the defaults are 60 seconds, 3 attempts and 1 site.",
             )
         self._min_sites, self._on_response = min_sites, on_response
-        self._dispatcher = Dispatcher(roster, key, transport, Requests(store), timeout, attempts, on_response)
+        self._dispatcher = Dispatcher(
+            *(roster, key, transport, Requests(store), timeout, attempts),
+            on_response=lambda response: on_response(response.site, response.words),
+        )
         self._found: dict[str, SiteResponse] | None = None
         self._ticks: tuple[int, ...] = ()
 

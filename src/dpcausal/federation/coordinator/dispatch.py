@@ -32,7 +32,7 @@ class Dispatcher:
         requests: Stores requests and messages.
         timeout: Seconds that the transport may take for each attempt.
         attempts: The largest number of attempts for a site.
-        on_response: Called with a site's name and what it did, as soon as that is known.
+        on_response: Called with each response, as soon as it is known.
     """
 
     roster: Roster
@@ -41,7 +41,7 @@ class Dispatcher:
     requests: Requests
     timeout: float
     attempts: int
-    on_response: Callable[[str, str], None]
+    on_response: Callable[[SiteResponse], None]
 
     def ask(self, question: Question, sites: Collection[str] | None = None) -> dict[str, SiteResponse]:
         """Send a request, and return the response of each site of the roster, in the order of their names.
@@ -60,7 +60,7 @@ class Dispatcher:
         }
         for site, response in found.items():
             if site in stored:
-                self.on_response(site, response.words)
+                self.on_response(response)
         for attempt in range(self.attempts):
             waiting = [site for site, response in found.items() if _is_retryable(response)]
             if not waiting:
@@ -91,7 +91,7 @@ class Dispatcher:
             if response.message is not None:
                 self.requests.accept(question.request.id, response.site, text)
             fresh[response.site] = response
-            self.on_response(response.site, response.words)
+            self.on_response(response)
 
         self.requests.count(question.request.id)
         try:

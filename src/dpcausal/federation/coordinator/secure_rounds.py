@@ -100,7 +100,7 @@ class SecureRounds:
             except SessionError as error:
                 raise RefusedError(expected=error.expected, got=error.got, hint=error.hint) from None
         late = {site: SiteResponse(site, "answered too late") for site in members if site not in numbers}
-        silent = {site: each for site, each in responses.items() if each.words != "answered"}
+        silent = {site: each for site, each in responses.items() if not each.answered}
         return OpenedSum(tuple(ticks), dict(sorted((late | silent | {site: masked[site] for site in numbers}).items())))
 
     def _round(  # noqa: PLR0913, PLR0917 (the last two are of the last round)
@@ -123,8 +123,8 @@ class SecureRounds:
             found = counting.ask(question, asked)
         for site in asked:
             response = found.get(site) or SiteResponse(site, "did not answer")
-            words = f"{response.words} in round {_place(step)}" if not response.answered else response.words
-            responses[site] = SiteResponse(site, words)
+            in_round = SiteResponse(site, f"{response.words} in round {_place(step)}")
+            responses[site] = response if response.answered else in_round
         answers = {site: response for site, response in found.items() if response.answered and site in asked}
         self._check_enough(step, answers, [responses[site] for site in asked])
         return answers
@@ -169,15 +169,15 @@ class SecureRounds:
                 hint=_UNPAID if step in ("keys", "shares") else _PAID,
             )
 
-    def _counted(self, step: Step, total: int) -> Callable[[str, str], None]:
+    def _counted(self, step: Step, total: int) -> Callable[[SiteResponse], None]:
         """Return what to call with each response, which adds the round and how many sites have answered it."""
         answered = set[str]()
 
-        def report(site: str, words: str) -> None:
-            if words == "answered":
-                answered.add(site)
+        def report(response: SiteResponse) -> None:
+            if response.answered:
+                answered.add(response.site)
             progress = f"round {_place(step)}, {ROUNDS[step]}: {len(answered)} of {total} sites"
-            self._on_response(site, f"{words} ({progress})")
+            self._on_response(response.site, f"{response.words} ({progress})")
 
         return report
 
