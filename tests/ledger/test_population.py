@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
-from dpcausal.ledger import allocation, journal, population, running_total, verification
+from dpcausal.ledger import allocation, population, running_total, verification
 from dpcausal.ledger.allocation import Days
 from dpcausal.ledger.budget import Total
 
@@ -223,29 +223,6 @@ def test_populations_in_one_database_are_apart(url: str, people: dpc.Population)
     assert people.allocate("e", HALF, as_of=AS_OF).opening != dpc.Ledger(f"{url}?ledger=others/e").opening
     with pytest.raises(LedgerError, match="where there is one"):
         dpc.Population.create(url, "people", dpc.Budget(epsilon=9))
-
-
-def test_population_of_before_says_what_it_did_not_declare(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = journal.begin
-
-    def older(store: object, connection: object, witness: object, content: dict[str, Any]) -> object:
-        about = content.get("population", {})
-        for part in ("unit", "public"):
-            about.pop(part, None)
-        return whole(store, connection, witness, content)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(population, "begin", older)
-        people = dpc.Population.create(url, "people", dpc.Budget(epsilon=2))
-        ledger = people.allocate("e", HALF, as_of=AS_OF)
-    assert (people.unit, people.public) == (None, None)
-    ledger.grant("request", event(0.1), {})
-    again = dpc.Population(url, "people")
-    again.verify()
-    assert again.guarantee.endswith("if the unit of each experiment is one person")
-    schema = dpc.Schema(dpc.Treatment("arm"), dpc.Real("y", 0, 1), unit=dpc.Unit("who", by="day"))
-    table = pa.table({"arm": [0, 1] * 50, "y": [0.2, 0.6] * 50, "who": range(100), "day": [1] * 100})
-    dpc.Vault(table, schema, ledger=again.allocate("f", HALF, as_of=AS_OF), as_of=AS_OF)
 
 
 @pytest.mark.parametrize(

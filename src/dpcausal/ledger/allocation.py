@@ -75,9 +75,8 @@ class Allocation:
         experiment: The name of the experiment.
         protects: The least that the experiment must protect.
         days: The period in which the budget may be spent; None where the population's is never renewed.
-        unit: The column that identifies a person; empty where each record is a person. None for a population of
-            version 0.2 or before, which did not declare it.
-        public: The columns with public values. None as for `unit`.
+        unit: The column that identifies a person; empty where each record is a person.
+        public: The columns with public values.
     """
 
     population: str
@@ -85,8 +84,8 @@ class Allocation:
     experiment: str
     protects: Protects
     days: Days | None
-    unit: str | None = None
-    public: tuple[str, ...] | None = None
+    unit: str
+    public: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -108,12 +107,12 @@ class Allocation:
                 f"protects={data_set.protects!r}",
             ),
             (
-                self.unit in (None, unit),
+                self.unit == unit,
                 f"people as units, Unit({self.unit!r}, …)" if self.unit else "people as units, one record for each",
                 f"units by {unit}" if unit else "a unit for each record",
             ),
             (
-                self.public is None or {*data_set.public} <= {*self.public},
+                {*data_set.public} <= {*self.public},
                 f"public columns out of {', '.join(self.public)}" if self.public else "no public columns",
                 f"public columns {', '.join(data_set.public)}",
             ),
@@ -144,8 +143,7 @@ class Allocation:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the allocation that `to_dict` wrote."""
         days = document["days"]
-        public = {"public": tuple(document["public"])} if document.get("public") is not None else {}
-        return cls(**{**document, **public, "days": Days(**days) if days else None})
+        return cls(**{**document, "public": tuple(document["public"]), "days": Days(**days) if days else None})
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,8 @@ class Population(Journal[AllocatedTotal]):
         name: The name of the population.
         period: After which calendar period the budget is renewed; None if never.
         protects: The least that each experiment must protect.
-        unit: The column that identifies a person in every experiment's table; empty where each record is a person. None
-            for a population of version 0.2 or before, which did not declare it.
-        public: The columns that an experiment may declare public. None as for `unit`.
+        unit: The column that identifies a person in every experiment's table; empty where each record is a person.
+        public: The columns that an experiment may declare public.
 
     Example:
         >>> import tempfile
@@ -126,8 +125,8 @@ class Population(Journal[AllocatedTotal]):
         self.name: str = about["name"]
         self.period: Period | None = about["period"]
         self.protects: Protects = about["protects"]
-        self.unit: str | None = about.get("unit")
-        self.public = tuple(about["public"]) if "public" in about else None
+        self.unit: str = about["unit"]
+        self.public = tuple(about["public"])
 
     def allocate(self, experiment: str, budget: Budget, *, as_of: str, witness: str | None = None) -> Ledger:
         """Take an experiment's whole budget out of the population's, and create the experiment's ledger with it.
@@ -262,8 +261,7 @@ class Population(Journal[AllocatedTotal]):
         """What the budget guarantees to each person, in words."""
         amount = f"epsilon {self.budget.epsilon:g}" + (f", delta {self.budget.delta:g}" if self.budget.delta else "")
         each = f" in each {self.period}; over k {self.period}s k times that" if self.period else ""
-        people = "" if self.unit is not None else ", if the unit of each experiment is one person"
-        return f"the guarantee is {amount} per person{each}, over all experiments together{people}"
+        return f"the guarantee is {amount} per person{each}, over all experiments together"
 
     def experiments(self) -> tuple[AllocatedExperiment, ...]:
         """Return every experiment, in the order of allocation. All entries are verified."""
