@@ -148,7 +148,6 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
     "no release": (put([], "answer", "releases"), "other queries"),
     "an extra effect": (put({"estimate": 9.0}, "answer", "effect"), "cannot be read"),
     "another version of the data": (put("2020-01-01", "as_of"), "another version of its data"),
-    "another version of the protocol": (put(2, "version"), "another version of the protocol"),
     "a receipt with a poem for a day": (put("roses", "answer", "releases", 0, "receipt", "on"), "no receipt"),
     "a receipt of another version": (put("2020", "answer", "releases", 0, "receipt", "as_of"), "another version"),
     "a receipt with a poem": (put("roses are red " * 5, "answer", "releases", 0, "receipt", "digest"), "no receipt"),
