@@ -16,10 +16,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from checks.browser import launch, photograph
-from dpcausal.page.theme import Theme
-from tests.report.examples import EXAMPLES, LOGO, scorecard
+from tests.report.examples import EXAMPLES, scorecard
 
-HOUSE = Theme(name="University Hospital", accent="#7a1f3d", accent_dark="#f0a3bd", logo=LOGO)
 FAULTY = (
     "<html><body><img src='data:,'><p style='color:#aaa;background:#fff'>pale</p>"
     "<div style='overflow-x:auto'><p style='width:3000px'>wide</p></div></body></html>"
@@ -30,8 +28,7 @@ MUST_FIND = ("image-alt", "color-contrast", "html-has-lang", "hidden until scrol
 def pages() -> dict[str, str]:
     """Return every page, by its name."""
     made = {name: make().to_html() for name, make in EXAMPLES.items()}
-    made["scorecard"] = scorecard().to_html()
-    return made | {"house": EXAMPLES["trial"]().to_html(HOUSE)}
+    return made | {"scorecard": scorecard().to_html()}
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """Pages that tests and checks show in a browser: reports of different designs, and a scorecard."""
 
-from base64 import b64encode
 from datetime import date
 from typing import Any
 
@@ -19,12 +18,6 @@ ARMS = ("usual care", "training")
 TREATMENT = dpc.Treatment("treat", labels=ARMS, undeclared=0)
 WARD = dpc.Category("ward", ["north", "south"])
 AGE = dpc.Real("age", 18, 100)
-_DRAWING = (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="150" height="40">'
-    '<rect width="40" height="40" rx="8" fill="#7a1f3d"/><path d="M17 8h6v9h9v6h-9v9h-6v-9H8v-6h9z" fill="#fff"/>'
-    '<rect x="52" y="12" width="90" height="16" rx="3" fill="#7a1f3d"/></svg>'
-)
-LOGO = f"data:image/svg+xml;base64,{b64encode(_DRAWING.encode()).decode()}"
 
 
 def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:

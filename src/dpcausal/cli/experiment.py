@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import AsJson, AsOf, ThemeFile, WitnessAddress, open_ledger
+from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, open_ledger
 from dpcausal.cli.run import confirm
 from dpcausal.errors import BudgetExceededError, StudyError
 
@@ -49,7 +49,6 @@ def run(  # noqa: PLR0913, PLR0917
     out: Annotated[
         Path, typer.Option(dir_okay=False, help="The page; the same as JSON goes to a file beside it.")
     ] = Path("scorecard.html"),
-    theme: ThemeFile = None,
     yes: Annotated[bool, typer.Option("--yes", help="Spend without confirmation.")] = False,
 ) -> None:
     """Run an experiment on a table: show the price, ask for confirmation, spend it, and print the scorecard.
@@ -58,14 +57,12 @@ def run(  # noqa: PLR0913, PLR0917
     table gives the same scorecard again and costs nothing. Exit status 1 if you decline or the budget has too little
     left, and nothing was spent.
     """
-    from dpcausal.page.theme import Theme  # noqa: PLC0415 (slow to load, as are those below)
-    from dpcausal.rehearsal.pricing import outstanding_cost  # noqa: PLC0415
+    from dpcausal.rehearsal.pricing import outstanding_cost  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.vault import Vault  # noqa: PLC0415
     from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
     if out.suffix != ".html" or not out.absolute().parent.is_dir():
         raise typer.BadParameter("expected a file .html in a folder that exists", param_hint="--out")
-    house = Theme.from_toml(theme) if theme else None
     read = _read(file)
     vault = Vault(
         table, read.schema, ledger=open_ledger(ledger, witness), as_of=as_of, resources=Resources(progress=True)
@@ -84,7 +81,7 @@ def run(  # noqa: PLR0913, PLR0917
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
-    out.write_text(scorecard.to_html(house), encoding="utf-8")
+    out.write_text(scorecard.to_html(), encoding="utf-8")
     scorecard.save(out.with_suffix(".json"))
     typer.echo(scorecard.to_json() if as_json else str(scorecard))
     written = f"Wrote {out} and {out.with_suffix('.json').name}."

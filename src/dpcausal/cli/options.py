@@ -19,10 +19,6 @@ WitnessAddress = Annotated[
 ]
 AsOf = Annotated[str, typer.Option("--as-of", help="The version of the data: a date or a name. It is public.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ThemeFile = Annotated[
-    Path | None,
-    typer.Option("--theme", exists=True, dir_okay=False, help="House colours and logo: a TOML file."),
-]
 
 _FILE = "sqlite:///"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcausal.cli.options import AsJson, ThemeFile, WitnessAddress, open_ledger, read_study
+from dpcausal.cli.options import AsJson, WitnessAddress, open_ledger, read_study
 from dpcausal.errors import StudyError
 
 
@@ -27,12 +27,10 @@ def report(  # noqa: PLR0913, PLR0917
     smallest_worthwhile_effect: Annotated[
         float, typer.Option(min=0, help="The minimal important difference, fixed in advance.")
     ] = 0.0,
-    theme: ThemeFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
     from dpcausal.diagnostics import BalanceTable, OverlapTable  # noqa: PLC0415 (slow to load)
-    from dpcausal.page.theme import Theme  # noqa: PLC0415
     from dpcausal.report import Report  # noqa: PLC0415
     from dpcausal.results.effect import Effect  # noqa: PLC0415
 
@@ -44,7 +42,7 @@ def report(  # noqa: PLR0913, PLR0917
         diagnoses=[_read(file, kind) for file, kind in ((overlap, OverlapTable), (balance, BalanceTable)) if file],
         smallest_worthwhile_effect=smallest_worthwhile_effect,
     )
-    out.write_text(page.to_html(Theme.from_toml(theme) if theme else None), encoding="utf-8")
+    out.write_text(page.to_html(), encoding="utf-8")
     typer.echo(
         page.to_json()
         if as_json

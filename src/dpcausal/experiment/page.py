@@ -13,7 +13,6 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.numbers import number, percent, short
 from dpcausal.page.style import page_header, page_style
-from dpcausal.page.theme import Theme
 from dpcausal.release import Receipt
 from dpcausal.results.effect import Effect
 
@@ -128,7 +127,7 @@ class _Shown(Protocol):
     def rehearsed(self) -> bool: ...
 
 
-def scorecard_page(scorecard: _Shown, theme: Theme) -> str:
+def scorecard_page(scorecard: _Shown) -> str:
     """Return a scorecard as an HTML page, in the design of the reports."""
     first, ratio = scorecard.effects[0], scorecard.sample_ratio
     counts = {
@@ -157,7 +156,7 @@ def scorecard_page(scorecard: _Shown, theme: Theme) -> str:
         "contains privacy noise, and the intervals account for it."
     )
     question = f"<p>{html_text(scorecard.question)}</p>" if scorecard.question else ""
-    body = f"""{page_header(scorecard.name, size, theme)}
+    body = f"""{page_header(scorecard.name, size)}
 <main>
 {status}{alarm}
 <div class="verdict"><strong>Verdicts</strong>{question}<ul class="counts">{counted}</ul></div>
@@ -167,7 +166,7 @@ def scorecard_page(scorecard: _Shown, theme: Theme) -> str:
 {"".join(f'<p class="quiet">{html_text(each)}</p>' for each in checks)}
 </main>
 <script>{_SCRIPT}</script>"""
-    style = page_style(theme, _STYLE)
+    style = page_style(_STYLE)
     return html_page(scorecard.name, body, style=style, allowed=_ALLOWED)
 
 

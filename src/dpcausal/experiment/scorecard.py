@@ -14,7 +14,6 @@ from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
-from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import Measure, ratio_of_means, shifted
@@ -208,13 +207,9 @@ class Scorecard:
         """Return the scorecard as JSON."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
-    def to_html(self, theme: Theme | None = None) -> str:
-        """Return the scorecard as one self-contained HTML page.
-
-        Args:
-            theme: House colours and logo.
-        """
-        return scorecard_page(self, theme or Theme())
+    def to_html(self) -> str:
+        """Return the scorecard as one self-contained HTML page."""
+        return scorecard_page(self)
 
     def save(self, path: str | Path) -> None:
         """Write the scorecard to a file: .html for people, .json for programs."""

@@ -1,25 +1,26 @@
 """The style sheet that all pages share: light and dark, wide and narrow, screen and paper."""
 
 from dpcausal.page.html_page import html_text
-from dpcausal.page.theme import PAPER, PAPER_DARK, Theme
 
 LIGHT = {
-    "paper": PAPER,
+    "paper": "#ffffff",
     "card": "#f3f6f5",
     "ink": "#1c2424",
     "quiet": "#55605f",
     "rule": "#cfd6d5",
     "good": "#00695c",
     "bad": "#a63c06",
+    "accent": "#00695c",
 }
 DARK = {
-    "paper": PAPER_DARK,
+    "paper": "#121716",
     "card": "#1b2221",
     "ink": "#e5ebea",
     "quiet": "#a5b2b0",
     "rule": "#3c4846",
     "good": "#6fcdbf",
     "bad": "#f2a06b",
+    "accent": "#6fcdbf",
 }
 
 _STYLE = """
@@ -27,7 +28,6 @@ _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
   margin: 0 auto; padding: 1.2rem 1rem 3rem; overflow-wrap: break-word; }
 header { border-bottom: 3px solid var(--accent); padding-bottom: 0.7rem; margin-bottom: 1.2rem; }
-header .logo { max-height: 3rem; max-width: 12rem; display: block; margin-bottom: 0.6rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 0.2rem; text-wrap: balance; }
 h2 { font-size: 1.15rem; line-height: 1.3; margin: 2rem 0 0.5rem; color: var(--accent); }
 p, ul { margin: 0.5rem 0; }
@@ -52,12 +52,9 @@ table { border-collapse: collapse; width: 100%; font-size: 0.92em; font-variant-
 """
 
 
-def page_style(theme: Theme, own: str) -> str:
-    """Return the style sheet of a page: what all share, in the colours of a theme, and its own after it."""
-    light, dark = (
-        " ".join(f"--{name}: {colour};" for name, colour in (colours | {"accent": accent}).items())
-        for colours, accent in ((LIGHT, theme.accent), (DARK, theme.accent_dark))
-    )
+def page_style(own: str) -> str:
+    """Return the style sheet of a page: what all share, and its own after it."""
+    light, dark = (" ".join(f"--{name}: {colour};" for name, colour in each.items()) for each in (LIGHT, DARK))
     # Paper is white, whatever the screen prefers.
     return (
         f":root {{ color-scheme: light dark; {light} }}\n"
@@ -65,8 +62,6 @@ def page_style(theme: Theme, own: str) -> str:
     )
 
 
-def page_header(title: str, subtitle: str, theme: Theme) -> str:
-    """Return the head of a page: the logo, the title and a line below it."""
-    logo = f'<img class="logo" src="{html_text(theme.logo)}" alt="{html_text(theme.name)}">' if theme.logo else ""
-    words = f"{theme.name}. {subtitle}" if theme.name else subtitle
-    return f'<header>\n{logo}<h1>{html_text(title)}</h1>\n<p class="quiet">{html_text(words)}</p>\n</header>'
+def page_header(title: str, subtitle: str) -> str:
+    """Return the head of a page: the title and a line below it."""
+    return f'<header>\n<h1>{html_text(title)}</h1>\n<p class="quiet">{html_text(subtitle)}</p>\n</header>'

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.style import page_header, page_style
-from dpcausal.page.theme import Theme
 from dpcausal.report.figures import Figures
 from dpcausal.report.section import InlineFigure, Picture, ReportInputs, Section, Table
 
@@ -70,16 +69,13 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
 _ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def render_page(
-    report: ReportInputs, sections: Sequence[Section], figures: Figures, theme: Theme, *, missing: bool
-) -> str:
+def render_page(report: ReportInputs, sections: Sequence[Section], figures: Figures, *, missing: bool) -> str:
     """Render a page.
 
     Args:
         report: The report.
         sections: Its sections.
         figures: The figures of each section.
-        theme: House colours and logo.
         missing: Whether figures are missing because matplotlib is not installed; the page says what to install.
     """
     subtitle = f"{report.study.name}. {report.date.isoformat()}" if report.study else report.date.isoformat()
@@ -89,7 +85,7 @@ def render_page(
         f'<li><a href="#{section.key}">A{section.number}. {html_text(section.title)}</a></li>' for section in appendix
     )
     install = "Figures are missing: they need matplotlib. Install it with pip install 'dpcausal[plots]'."
-    page = f"""{page_header(report.title, subtitle, theme)}
+    page = f"""{page_header(report.title, subtitle)}
 <main>
 <div class="verdict"><strong>{html_text(report.verdict.heading)}</strong><p>{html_text(report.verdict.text)}</p></div>
 {"".join(_first_page(section, figures) for section in first_page)}
@@ -100,7 +96,7 @@ def render_page(
 {"".join(_section(section, figures) for section in appendix)}
 </div>
 </main>"""
-    return html_page(report.title, page, style=page_style(theme, _STYLE), allowed=_ALLOWED)
+    return html_page(report.title, page, style=page_style(_STYLE), allowed=_ALLOWED)
 
 
 def _first_page(section: Section, figures: Figures) -> str:

@@ -9,7 +9,6 @@ from typing import Any, Self
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
-from dpcausal.page.theme import Theme
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
 from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_study
 from dpcausal.report.figures import figures_of
@@ -120,14 +119,10 @@ class Report(ReportInputs):
         """The sections in order. The page and the JSON document hold the same."""
         return sections_of(self)
 
-    def to_html(self, theme: Theme | None = None) -> str:
-        """Return the report as one self-contained page: no script, no other file, no network.
-
-        Args:
-            theme: House colours and logo.
-        """
+    def to_html(self) -> str:
+        """Return the report as one self-contained page: no script, no other file, no network."""
         figures, missing = figures_of(self)
-        return render_page(self, self.sections, figures, theme or Theme(), missing=missing)
+        return render_page(self, self.sections, figures, missing=missing)
 
     def to_json(self) -> str:
         """Return the report as JSON: the text of the page, and the numbers behind it."""
