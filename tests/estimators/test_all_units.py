@@ -79,6 +79,7 @@ def test_result_says_whose_effect_it_is(effects: dict[str, dpc.Effect]) -> None:
         assert f"the effect is that in {said}\n" in str(effect)
         first_page = dpc.Report.of(effect, date=date(2026, 1, 1)).to_html().partition("<h2")[2]
         assert f"The effect is that in {said}." in first_page
+        assert ("it differs from that in all units" in first_page) == (not effect.includes_missing)
         assert dpc.Effect.from_json(effect.to_json()) == effect
     assert dpc.pool({"north": both[0], "south": both[0]}, "sample_size").includes_missing
     with pytest.raises(DpcausalError, match="the same estimand"):

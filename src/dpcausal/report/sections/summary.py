@@ -107,7 +107,8 @@ def _missing(report: ReportInputs) -> Iterator[Item]:
     if report.effect.includes_missing:
         text += " The effect is that in all units, with an outcome or without."
     else:
-        text += " The effect is that in units with an outcome."
+        text += " The effect is that in units with an outcome. If effects vary with what decides on having one, it "
+        text += "differs from that in all units."
     yield "Missing outcomes", text
 
 
