@@ -32,7 +32,7 @@ from dpcausal.results import laws
 from dpcausal.results.curve import matrix
 from dpcausal.results.effect import Effect
 from dpcausal.uncertainty.derivatives import within
-from dpcausal.uncertainty.interval import NoiseTerm, critical_values, half_width
+from dpcausal.uncertainty.interval import NoiseTerm, critical_values, half_width, student_half_width
 from dpcausal.utils.arrays import Array
 from tests.statistics.cases import AVERAGES, CURVES, DESIGNS, Result, Results, case, results
 from tests.statistics.checks import CHECKS, Evidence
@@ -295,7 +295,7 @@ def pulled_by_bins(patch: pytest.MonkeyPatch) -> None:
 
 def _freedom(more: int) -> Break:
     """Break a cluster trial: Student's t has more degrees of freedom."""
-    half = cluster_trial.student_half_width
+    half = student_half_width
     return lambda patch: patch.setattr(
         cluster_trial, "student_half_width", lambda freedom, level: half(freedom + more, level)
     )

@@ -191,7 +191,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @mutant("shares are rounded down", told({"size": (ONE, 3)}, cells={ARM: 2}))
 def _(patch: pytest.MonkeyPatch) -> None:
     table = maximum.ChoiceTable
-    patch.setattr(certificates, "Table", lambda choices, values: table(choices, np.maximum(values - 1, 0)))
+    patch.setattr(certificates, "ChoiceTable", lambda choices, values: table(choices, np.maximum(values - 1, 0)))
 
 
 @mutant("roots are rounded down", told({"size": (ONE, 1)}, cells={ARM: 2}, norm="l2"))
