@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import create_engine, text
 
 import dpcausal as dpc
-from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.errors import BudgetExceededError, LedgerError, SchemaError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import DataSet
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.store import Store
+from dpcausal.testing import standard_schema
 from tests.ledger.long_ledgers import forge
 
 AS_OF = "2026-06-30"
@@ -321,3 +322,10 @@ def test_a_server_that_may_forget_is_refused(ledger_url: str) -> None:
     finally:
         set_fsync("ALTER SYSTEM RESET fsync", "on")
         engine.dispose()
+
+
+def test_ledgers_that_allowed_what_has_no_proof_are_refused() -> None:
+    document = DataSet.of(standard_schema()).to_dict()
+    assert DataSet.from_dict(document | {"allow_unproved": []}) == DataSet.from_dict(document)
+    with pytest.raises(SchemaError, match="allowed influence_effects, which has none"):
+        DataSet.from_dict(document | {"allow_unproved": ["influence_effects"]})

@@ -143,7 +143,8 @@ class Allocation:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the allocation that `to_dict` wrote."""
         days = document["days"]
-        return cls(**{**document, "public": tuple(document["public"]), "days": Days(**days) if days else None})
+        known = {name: value for name, value in document.items() if name != "allow_unproved"}  # of older populations
+        return cls(**{**known, "public": tuple(document["public"]), "days": Days(**days) if days else None})
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpcausal.errors import LedgerError
+from dpcausal.errors import LedgerError, SchemaError
 from dpcausal.schema.columns import Unit, declared_dict
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.utils.validation import LONGEST_VERSION, build, check_keys, is_version
+
+_UNPROVED = "allow_unproved"
+"""Of earlier ledgers: the queries without a proof that a vault allowed. There are none any more."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,15 @@ class DataSet:
         """Read what `to_dict` wrote.
 
         Raises:
-            SchemaError: If it holds anything else.
+            SchemaError: If it holds anything else, or releases without a proof were allowed.
         """
-        check_keys("data set", document, ("protects", "unit", "public"), ("entry",))
+        check_keys("data set", document, ("protects", "unit", "public"), ("entry", _UNPROVED))
+        if document.get(_UNPROVED):
+            raise SchemaError(
+                expected="a data set of which every release has a proof",
+                got=f"one that allowed {', '.join(map(str, document[_UNPROVED]))}, which has none",
+                hint="keep this ledger with the version of dpcausal that wrote it.",
+            )
         unit = document["unit"]
         return cls(
             document["protects"],
