@@ -139,6 +139,7 @@ STARTS = 'subprocess.run([sys.executable, "-c", ""])'
         ("test", 'subprocess.run(["cat", Path("docs/page.md").resolve()])', "deploy", "docs/page.md"),
         ("test", 'subprocess.run(["true", Path("tests/helper.py").resolve()])', "src", "tests/helper.py"),
         ("test", 'subprocess.run(["true"])', "deploy", None),
+        ("test", 'subprocess.run(["true", "a" * 5_000])', "deploy", None),
         ("test", STARTS, "deploy", "src"),
         ("test", STARTS, "src", None),
         ("test", 'subprocess.run("true | python3 -c 1", shell=True)', "deploy", "src"),

@@ -203,7 +203,8 @@ class Watch:
         if path.is_relative_to(self.sources.root):
             file = path.relative_to(self.sources.root)
             is_hidden = any(part[0] == "." and part != ".ci" for part in file.parts)  # caches and environments
-            if file not in self.deciding and not is_hidden and path.is_file():
+            is_file = os.path.isfile(path)  # noqa: PTH113 (a word of a command may be too long for a path)
+            if file not in self.deciding and not is_hidden and is_file:
                 self.found.add(file.as_posix())
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.costly, *MARKS]
+pytestmark = [pytest.mark.costly("src"), *MARKS]  # one test starts another Python
 
 MARKER = "xyzzy-4711"
 
