@@ -133,7 +133,8 @@ def _means_moved(effect: Effect, by: float) -> dict[str, Any]:
     means = effect.arm_means
     if means is None:
         return {}
-    return {"arm_means": replace(means, values=(means.values[0], means.values[1] + by))}
+    control, treated, *cells = means.values
+    return {"arm_means": replace(means, values=(control, treated + by, *cells))}
 
 
 def _off_by(share: float) -> Change:

@@ -103,8 +103,8 @@ def parse(text: object) -> Expression:
 
     Example:
         >>> parse("2 * x - 1")
-        Terms(terms=((1, Factors(factors=((1, Constant(value=Fraction(2, 1))), (1, Name(name='x'))))), \
-(-1, Constant(value=Fraction(1, 1)))))
+        Terms(terms=((1, Factors(factors=((1, NumberLiteral(value=Fraction(2, 1))), (1, Name(name='x'))))), \
+(-1, NumberLiteral(value=Fraction(1, 1)))))
     """
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST:
         raise QueryError(
