@@ -43,6 +43,15 @@ class Sources:
         return found
 
     @cached_property
+    def _inside(self) -> dict[str, list[str]]:
+        """The modules inside each package, at any depth, by the package's name and a point."""
+        found: dict[str, list[str]] = {}
+        for module in self.modules:
+            for end in (place + 1 for place, letter in enumerate(module) if letter == "."):
+                found.setdefault(module[:end], []).append(module)
+        return found
+
+    @cached_property
     def data(self) -> dict[Path, list[Path]]:
         """The files that are not Python, by the nearest folder above them that holds modules."""
         folders = {path.parent for path in self.modules.values()}
@@ -94,7 +103,7 @@ class Sources:
         return self.found[module]
 
     def _named(self, module: str) -> Iterator[str]:
-        nodes = [node for node in _executed(self._tree(module)) if isinstance(node, _TELLING)]
+        nodes = list(_executed(self._tree(module)))
         known: dict[str, str] = {}  # modules by the names that they have here
         for node in nodes:
             match node:
@@ -108,9 +117,9 @@ class Sources:
                             known[each.asname or each.name] = submodule
                         else:
                             yield self._home(origin, each.name)
-                case ast.Constant(str(text)) if text.endswith("."):
-                    yield from (each for each in self.modules if each.startswith(text))
-                case ast.Constant(str(text)) if "." in text:
+                case ast.Constant(str(text)) if text in self._inside:
+                    yield from self._inside[text]
+                case ast.Constant(str(text)) if "." in text and text in self.modules:
                     yield text
                 case ast.Attribute(attr="iter_modules"):
                     yield from (each for each in self.modules if each.rpartition(".")[0] == module)
@@ -148,11 +157,15 @@ _TELLING = (ast.Import, ast.ImportFrom, ast.Constant, ast.Attribute, ast.Name)
 
 
 def _executed(tree: ast.Module) -> Iterator[ast.AST]:
-    """Return the nodes of a tree without what only type checkers read."""
-    waiting: list[ast.AST] = [tree]
+    """Return the nodes of a tree that tell something, without what only type checkers read."""
+    waiting: list[object] = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        is_for_types = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        if not isinstance(node, ast.AST) or isinstance(node, ast.expr_context) or is_for_types:
             continue
-        yield node
-        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, _TELLING):
+            yield node
+        for name in node._fields:  # in place of `ast.iter_child_nodes`, which takes twice as long
+            part = getattr(node, name)
+            waiting += part if isinstance(part, list) else (part,)
