@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import dpcausal
-from checks import figures, proofs, references, site_search
+from checks import evidence, figures, proofs, references, site_search
+from checks.closure import Sources
 
 log = logging.getLogger("mkdocs.site")
 
@@ -95,9 +97,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in what the reference lists; make links work for the pages that come from above the docs."""
     page.meta.setdefault("tags", list(site_search.NAMES.get(page.file.src_uri, ())))
     markdown = references.cited(filled(markdown)) if page.file.src_uri.startswith("reference/") else filled(markdown)
+    markdown = dated(markdown, page.file.src_uri)
     if page.file.src_uri in ABOVE:
         return markdown.replace("](docs/", "](")
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, ABOVE))})", r"](\1", markdown)
+
+
+def dated(markdown: str, page: str) -> str:
+    """Return a page that says below its title when its figures were measured, and whether code has changed since."""
+    title, _, rest = markdown.partition("\n")
+    note = evidence.note(page, *_evidence())
+    return f"{title}\n\n{note}\n{rest}" if note else markdown
+
+
+@cache
+def _evidence() -> tuple[dict[str, evidence.Evidence], set[str]]:
+    """Return what is known of all stored results, and which of them are stale."""
+    known = evidence.stored()
+    return known, evidence.stale(known, Sources())
 
 
 def filled(markdown: str) -> str:

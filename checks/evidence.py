@@ -1,0 +1,151 @@
+"""Stored results: what gave each of them, when, and whether the code that it measures has changed since.
+
+`benchmarks/results/evidence.json` has an entry for each stored result: the command, the day, the version, the digest of
+the result's own file, and that of the import closure of the command's module. Where that closure is another one now,
+the result is stale. Pages of the documentation say so where they show it, by themselves (`checks.mkdocs_hooks`).
+
+`python -m checks.evidence` lists all results, the stale ones first. `python -m checks.evidence --measured NAME` enters
+a result that was measured today with the code that is here.
+"""
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import dpcausal
+from checks.closure import ROOT, WRITTEN, Sources
+
+FILE = ROOT / WRITTEN / "evidence.json"
+NOT_RESULTS = {FILE.name, "ordinary_truths.json"}
+"""Files among the results that are none: this record, and true effects that benchmarks keep for themselves."""
+
+_MEANING = """\
+    These commands gave the figures on this page. Where any code that a command runs has changed since, it says so; that
+    need not mean other figures. The command measures them again."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a stored result.
+
+    Attributes:
+        commands: What gave it.
+        pages: The pages of the documentation that show it.
+        date: The day on which it was measured, of UTC; of earlier ones the day on which it was stored.
+        version: The version of the package that was measured.
+        code: The digest of all that the commands' modules import; of earlier ones as it was when they were stored.
+        result: The digest of the result's file.
+    """
+
+    commands: tuple[str, ...]
+    pages: tuple[str, ...]
+    date: str
+    version: str
+    code: str
+    result: str
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that the commands run: of `python -m benchmarks.pooling` and of `dpcausal audit`."""
+        words = [command.split() for command in self.commands]
+        return tuple(each[2] if each[0] == "python" else ".".join(each[:2]) for each in words)
+
+
+def stored() -> dict[str, Evidence]:
+    """Return what is known of each result, by its name."""
+    known = json.loads(FILE.read_text(encoding="utf-8"))
+    return {
+        name: Evidence(**each | {"commands": tuple(each["commands"]), "pages": tuple(each["pages"])})
+        for name, each in known.items()
+    }
+
+
+def write(known: Mapping[str, Evidence]) -> None:
+    """Write down what is known."""
+    plain = {name: asdict(each) for name, each in sorted(known.items())}
+    FILE.write_text(f"{json.dumps(plain, indent=1)}\n", encoding="utf-8")
+
+
+def results() -> dict[str, Path]:
+    """Return the files of all stored results, by name."""
+    return {file.stem: file for file in sorted(FILE.parent.glob("*.json")) if file.name not in NOT_RESULTS}
+
+
+def digest_of_result(file: Path) -> str:
+    """Return the digest of a result's file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def digest_of_code(modules: Iterable[str], sources: Sources) -> str:
+    """Return the digest of all that some modules import."""
+    mains = [f"{name}.__main__" if f"{name}.__main__" in sources.modules else name for name in modules]
+    files = sources.needed(*(sources.modules[name] for name in mains))
+    return sources.digest(files)[:16]
+
+
+def stale(known: Mapping[str, Evidence], sources: Sources) -> set[str]:
+    """Return the names of the results whose code has changed since."""
+    now = {modules: digest_of_code(modules, sources) for modules in {each.modules for each in known.values()}}
+    return {name for name, each in known.items() if each.code != now[each.modules]}
+
+
+def measured(known: Mapping[str, Evidence], names: Iterable[str], sources: Sources, day: date) -> dict[str, Evidence]:
+    """Return what is known once these results were measured on a day with the present code."""
+    files, found = results(), dict(known)
+    for name in names:
+        found[name] = replace(
+            known[name],
+            date=day.isoformat(),
+            version=dpcausal.__version__,
+            code=digest_of_code(known[name].modules, sources),
+            result=digest_of_result(files[name]),
+        )
+    return found
+
+
+def note(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
+    """Return what a page says about its results, as Markdown; nothing where it shows none."""
+    shown = {name: each for name, each in known.items() if page in each.pages}
+    if not shown:
+        return ""
+    days = sorted({each.date for each in shown.values()})
+    count = len(old & shown.keys())
+    since = {0: "the code is still the same", len(shown): "code has changed since"}
+    title = since.get(count, f"code has changed since for {count} of {len(shown)} results")
+    lines = [
+        f"    - {_day(each.date)}, version {each.version}, {'' if name in old else 'not '}changed since: "
+        + ", ".join(f"`{command}`" for command in each.commands)
+        for name, each in sorted(shown.items(), key=lambda item: item[1].date)
+    ]
+    return "\n".join([f'??? info "Measured on {_days(days)}; {title}"', "", _MEANING, "", *lines, ""])
+
+
+def _days(days: Sequence[str]) -> str:
+    return _day(days[0]) if len(days) == 1 else f"{_day(days[0])} to {_day(days[-1])}"
+
+
+def _day(day: str) -> str:
+    return f"{date.fromisoformat(day):%-d %B %Y}"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """List the results, or enter those that were measured."""
+    parser = argparse.ArgumentParser(prog="python -m checks.evidence", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--measured", nargs="+", choices=results(), default=[], metavar="NAME", help="enter these")
+    chosen = parser.parse_args(words)
+    known, sources = stored(), Sources()
+    if chosen.measured:
+        known = measured(known, chosen.measured, sources, datetime.now(UTC).date())
+        write(known)
+    old = stale(known, sources)
+    for name, each in sorted(known.items(), key=lambda item: (item[0] not in old, item[1].date, item[0])):
+        print(f"{'stale' if name in old else 'current':<8} {each.date}  {name:<32} {each.commands[0]}")
+    print(f"{len(old)} of {len(known)} results are stale")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Stored results: each is entered as it is, and pages that show one say when it was measured and what changed since."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from checks import evidence, mkdocs_hooks
+from checks.closure import ROOT, Sources
+from checks.evidence import Evidence
+
+SHOWS_NOTHING = {"data.md", "design.md", "for/researcher.md", "proofs/sites.md", "proofs/sums.md"}
+"""Pages that name the command of a benchmark and show no figure of it."""
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    for name, text in {
+        "benchmarks/covers.py": "import dpcausal.estimator",
+        "benchmarks/suite/__main__.py": "import dpcausal.pages",
+        "src/dpcausal/__init__.py": "",
+        "src/dpcausal/estimator.py": "HALF = 1",
+        "src/dpcausal/pages.py": "",
+        "src/dpcausal/audit/__init__.py": "import dpcausal.pages",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return Sources(tmp_path)
+
+
+def entered(sources: Sources, command: str, page: str = "covers.md", day: str = "2026-11-02") -> Evidence:
+    known = Evidence((command,), (page,), day, "0.2.0", "", "")
+    code = evidence.digest_of_code(known.modules, sources)
+    return Evidence(known.commands, known.pages, day, "0.2.0", code, "")
+
+
+def test_every_result_is_entered_as_it_is_stored() -> None:
+    """After `python -m benchmarks… --publish` comes `python -m checks.evidence --measured NAME`."""
+    found = {name: evidence.digest_of_result(file) for name, file in evidence.results().items()}
+    assert {name: each.result for name, each in evidence.stored().items()} == found
+
+
+def test_every_command_is_one_of_this_checkout() -> None:
+    sources = Sources()
+    modules = {module for each in evidence.stored().values() for module in each.modules}
+    assert all(module in sources.modules for module in modules)
+    assert len(modules) > 25
+
+
+def test_every_page_that_shows_a_result_says_when_it_was_measured() -> None:
+    docs = ROOT / "docs"
+    modules = {module for each in evidence.stored().values() for module in each.modules}
+    name = re.compile(r"python -m (benchmarks\.\w+)")
+    naming = {
+        page.relative_to(docs).as_posix()
+        for page in docs.rglob("*.md")
+        if modules.intersection(name.findall(page.read_text(encoding="utf-8")))
+    }
+    listed = {page for each in evidence.stored().values() for page in each.pages}
+    assert naming - listed == SHOWS_NOTHING
+    assert all((docs / page).is_file() for page in listed)
+
+
+def test_a_result_is_stale_once_code_that_it_runs_has_changed(sources: Sources) -> None:
+    known = {
+        "covers": entered(sources, "python -m benchmarks.covers --runs 400"),
+        "suite": entered(sources, "python -m benchmarks.suite"),
+        "audit": entered(sources, "dpcausal audit --json"),
+    }
+    assert evidence.stale(known, Sources(sources.root)) == set()
+    (sources.root / "src/dpcausal/estimator.py").write_text("HALF = 2", encoding="utf-8")
+    assert evidence.stale(known, Sources(sources.root)) == {"covers"}
+    (sources.root / "src/dpcausal/pages.py").write_text("TITLE = 1", encoding="utf-8")
+    assert evidence.stale(known, Sources(sources.root)) == {"covers", "suite", "audit"}
+
+
+def test_a_page_says_when_its_results_were_measured_and_which_are_stale(sources: Sources) -> None:
+    known = {
+        "covers": entered(sources, "python -m benchmarks.covers --runs 400"),
+        "suite": entered(sources, "python -m benchmarks.suite", day="2026-11-17"),
+        "audit": entered(sources, "dpcausal audit", "audit.md"),
+    }
+    title = "Measured on 2 November 2026 to 17 November 2026"
+    assert f'??? info "{title}; the code is still the same"' in evidence.note("covers.md", known, set())
+    assert f'"{title}; code has changed since"' in evidence.note("covers.md", known, {"covers", "suite"})
+    some = evidence.note("covers.md", known, {"covers"})
+    assert f'"{title}; code has changed since for 1 of 2 results"' in some
+    assert "- 2 November 2026, version 0.2.0, changed since: `python -m benchmarks.covers --runs 400`" in some
+    assert "- 17 November 2026, version 0.2.0, not changed since: `python -m benchmarks.suite`" in some
+    assert '"Measured on 2 November 2026; the code is' in evidence.note("audit.md", known, {"covers"})
+    assert evidence.note("index.md", known, {"covers"}) == ""
+
+
+def test_the_note_stands_below_the_title(monkeypatch: pytest.MonkeyPatch, sources: Sources) -> None:
+    known = {"covers": entered(sources, "python -m benchmarks.covers")}
+    monkeypatch.setattr(mkdocs_hooks, "_evidence", lambda: (known, {"covers"}))
+    page = mkdocs_hooks.dated("# Coverage\n\nWords.", "covers.md")
+    assert page.startswith('# Coverage\n\n??? info "Measured on 2 November 2026; code has changed since"\n')
+    assert page.endswith("\n\nWords.")
+    assert mkdocs_hooks.dated("# Start\n\nWords.", "index.md") == "# Start\n\nWords."
+
+
+def test_what_was_measured_is_entered_with_day_code_and_file(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = sources.root / "benchmarks" / "results"
+    folder.mkdir()
+    monkeypatch.setattr(evidence, "FILE", folder / "evidence.json")
+    monkeypatch.setattr(evidence, "Sources", lambda: Sources(sources.root))
+    for name in ("covers", "suite"):
+        (folder / f"{name}.json").write_text(json.dumps({"coverage": 0.95}), encoding="utf-8")
+    old = Evidence(("python -m benchmarks.covers",), ("covers.md",), "2026-11-02", "0.1.0", "before", "before")
+    evidence.write({"covers": old, "suite": replace(old, commands=("python -m benchmarks.suite",))})
+    evidence.main(["--measured", "covers"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("stale    2026-11-02  suite")
+    assert lines[1].startswith("current ")
+    assert lines[2] == "1 of 2 results are stale"
+    new = evidence.stored()["covers"]
+    assert date.fromisoformat(new.date) > date(2026, 11, 2)
+    assert (new.commands, new.pages) == (old.commands, old.pages)
+    assert new.result == evidence.digest_of_result(folder / "covers.json")
+    assert evidence.stored()["suite"].code == "before"
