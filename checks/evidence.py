@@ -121,11 +121,11 @@ def note(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
         + ", ".join(f"`{command}`" for command in each.commands)
         for name, each in sorted(shown.items(), key=lambda item: item[1].date)
     ]
-    return "\n".join([f'??? info "Measured on {_days(days)}; {title}"', "", _MEANING, "", *lines, ""])
+    return "\n".join([f'??? info "Measured {_days(days)}; {title}"', "", _MEANING, "", *lines, ""])
 
 
 def _days(days: Sequence[str]) -> str:
-    return _day(days[0]) if len(days) == 1 else f"{_day(days[0])} to {_day(days[-1])}"
+    return f"on {_day(days[0])}" if len(days) == 1 else f"from {_day(days[0])} to {_day(days[-1])}"
 
 
 def _day(day: str) -> str:

@@ -83,7 +83,7 @@ def test_a_page_says_when_its_results_were_measured_and_which_are_stale(sources:
         "suite": entered(sources, "python -m benchmarks.suite", day="2026-11-17"),
         "audit": entered(sources, "dpcausal audit", "audit.md"),
     }
-    title = "Measured on 2 November 2026 to 17 November 2026"
+    title = "Measured from 2 November 2026 to 17 November 2026"
     assert f'??? info "{title}; the code is still the same"' in evidence.note("covers.md", known, set())
     assert f'"{title}; code has changed since"' in evidence.note("covers.md", known, {"covers", "suite"})
     some = evidence.note("covers.md", known, {"covers"})
