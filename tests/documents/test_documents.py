@@ -206,7 +206,7 @@ def test_readme_shows_an_effect_as_it_is_printed() -> None:
     (shown,) = [block.body for block in blocks(DOCUMENTS[0].read_text(encoding="utf-8")) if block.language == "console"]
     schema = dpcausal.Schema(treatment=dpcausal.Treatment("treat"), outcome=dpcausal.Real("earnings", 0, 60_000))
     vault = dpcausal.Vault(
-        synthetic_table(schema, 500), schema, ledger="sqlite://", budget=dpcausal.Budget(epsilon=1), as_of="2026"
+        synthetic_table(schema, 5_000), schema, ledger="sqlite://", budget=dpcausal.Budget(epsilon=1), as_of="2026"
     )
     printed = str(dpcausal.DifferenceInMeans().estimate(vault, epsilon=1.0))
     assert re.findall(r"^\w.*?(?=  )", shown, re.MULTILINE) == re.findall(r"^\w.*?(?=  )", printed, re.MULTILINE)
