@@ -281,17 +281,20 @@ class RecordingSource(WrappedSource):
     Attributes:
         releases: The releases so far, in order.
         asked: What was asked for them.
+        schemas: The schema as each of them saw it.
     """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.releases: list[Release] = []
         self.asked: list[Asked] = []
+        self.schemas: list[Schema] = []
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the other source's answer, and record it."""
         self.releases.append(super().release(query, guarantee))
         self.asked.append(Asked.of(query, guarantee, self.schema))
+        self.schemas.append(self.schema)
         return self.releases[-1]
 
 

@@ -1,5 +1,6 @@
 """Indicators and levels for missing cells adjust as other covariates do, and effects say how cells counted."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -64,3 +65,30 @@ def test_nothing_is_said_of_covariates_that_are_not_used() -> None:
     only = dpc.Stratification(by=["smoking"]).estimate(dpc.Rehearsal(SCHEMA, n=100), epsilon=1.0)
     assert "a covariate that is missing or not declared counted as: smoking not recorded" in only.assumptions
     assert replace(SCHEMA, covariates=()).covariate_handling(["lab"]) == ()
+
+
+def test_a_missing_value_counts_as_the_middle_of_its_scale_and_the_effect_says_so() -> None:
+    """Models see a number by its score, so what a missing one counts as follows from the scale, not from the bounds."""
+    random = np.random.default_rng(2)
+    n = 20_000
+    crp = np.where(random.random(n) < 0.2, np.nan, np.exp(random.normal(2, 0.6, n)))
+    age = random.normal(60, 8, n)
+    treated = (random.random(n) < 0.5).astype(int)
+    y = np.clip(5 + treated + random.normal(0, 1, n), 0, 10)
+    covariates = [dpc.Real("crp", 0.1, 500), dpc.Real("age", 18, 100, typical=(45, 75))]
+    schema = replace(SCHEMA, covariates=covariates)
+    source = fresh_noise(pa.table({"t": treated, "y": y, "crp": crp, "age": age}), schema)
+    for estimator in (
+        dpc.RegressionAdjustment(covariates=["crp", "age"]),
+        dpc.DoublyRobust(covariates=["crp", "age"]),
+        dpc.InverseWeighting(covariates=["crp", "age"]),
+    ):
+        said = [text for text in estimator.estimate(source, epsilon=4.0).assumptions if "a covariate" in text]
+        found = re.fullmatch(
+            r"a covariate that is missing or not declared counted as: crp ([\d.]+) with an indicator, age ([\d.]+)",
+            said[0],
+        )
+        assert found
+        assert 5 < float(found[1]) < 10  # the median is 7.4; the middle of the bounds is 250
+        assert 45 < float(found[2]) < 75
+        assert len(said) == 1

@@ -1,7 +1,10 @@
 """A schedule of looks gives the difference in means so far, with the noise that it says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import dpcausal as dpc
@@ -40,6 +43,18 @@ def test_with_little_noise_it_is_the_difference_of_all_units_so_far(delta: float
     assert effect.sampling_sd == pytest.approx((errors["a"] + errors["c"]) ** 0.5, rel=0.1)
     assert effect.contrasts.names == ("arm=b against arm=a", "arm=c against arm=a")  # type: ignore[union-attr]
     assert len(effect.receipts) == 1
+
+
+def test_two_arms_have_one_interval() -> None:
+    """The only contrast is the effect itself, whose interval is printed once."""
+    schema = replace(SCHEMA, treatment=dpc.Treatment("arm", arms=("a", "c")))
+    two = table().filter(pc.not_equal(table()["arm"], "b"))
+    source = dpc.Vault(two, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=4, delta=1e-6))
+    effect = dpc.ScheduledDifference("week").estimate(source, epsilon=1.0)
+    assert effect.contrasts is not None
+    assert effect.contrasts.values == (effect.estimate,)
+    assert "contrast " not in str(effect)
+    assert "contrast " in str(dpc.ScheduledDifference("week").estimate(vault("additive"), epsilon=1.0))
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])

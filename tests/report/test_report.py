@@ -397,6 +397,19 @@ def test_methods_say_nothing_about_when_a_threshold_was_chosen(made: Made, study
     assert "advance" not in text
 
 
+def test_declared_columns_say_what_becomes_of_a_missing_outcome(made: Made, study: dpc.Study) -> None:
+    """A unit without an outcome is outside the comparison, unless the outcome declares what it counts as."""
+    assert study.schema.outcome_may_be_missing
+    inputs = part(Report.of(made(), study, date=DAY), "inputs")
+    missing = {line[1]: line[3] for line in inputs.tables[0].lines}
+    assert missing["outcome"] == "outside the comparison"
+    outcome = dataclasses.replace(study.schema.outcome, missing=4)
+    complete = dataclasses.replace(study, schema=dataclasses.replace(study.schema, outcome=outcome))
+    report = dataclasses.replace(Report.of(made(), study, date=DAY), study=complete)
+    missing = {line[1]: line[3] for line in part(report, "inputs").tables[0].lines}
+    assert missing["outcome"] == "4"
+
+
 def test_adjustment_names_what_it_does_not_use_show_or_remove(made: Made, study: dpc.Study) -> None:
     study = dataclasses.replace(study, expected={})
     report = Report.of(made(), study, date=DAY)

@@ -14,6 +14,7 @@ from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Indicator
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource, Source, units_compared
 from dpcausal.utils.other_names import OtherNames
@@ -130,11 +131,19 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
             result,
             compared=compared,
             compared_sd=noise_sd,
-            assumptions=(*result.assumptions, *source.schema.covariate_handling(names)),
+            assumptions=(*result.assumptions, *_handling(names, source.schema, recording.schemas)),
             notes=tuple(dict.fromkeys((*result.notes, *notes))),
         )
 
     return handled
+
+
+def _handling(names: Sequence[str], declared: Schema, seen: Sequence[Schema]) -> tuple[str, ...]:
+    """Return as what missing cells of covariates counted in models, which may have given scales and indicators."""
+    schema = next((each for each in reversed(seen) if each.scales), declared)
+    columns = [column for column in schema.covariates if isinstance(column, Indicator)]
+    found = [column.name for column in columns if column.of.name in names and column not in declared.covariates]
+    return schema.covariate_handling([*name_tuple(names), *found])
 
 
 def _compared(effect: Effect, source: Source, releases: Sequence[Release]) -> tuple[float | None, float]:

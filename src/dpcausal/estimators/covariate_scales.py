@@ -135,7 +135,8 @@ def _unseen(columns: Sequence[Real], schema: Schema) -> tuple[str, ...]:
     if not silent:
         return ()
     said = "units without a value count as the middle of the scale, and are not counted"
-    return (f"{_listed(silent)} declare typical values: {said}; if there are many, declare an indicator",)
+    declare = "declares" if len(silent) == 1 else "declare"
+    return (f"{_listed(silent)} {declare} typical values: {said}; if there are many, declare an indicator",)
 
 
 def counted_numbers(schema: Schema) -> tuple[str, ...]:

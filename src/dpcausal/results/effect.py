@@ -346,7 +346,7 @@ class Effect(OtherNames):
 
     def _contrast_lines(self) -> tuple[str, ...]:
         """Return the further contrasts, with intervals that hold for all of them together."""
-        if self.contrasts is None or self.rehearsed:
+        if self.contrasts is None or self.rehearsed or self.contrasts.values == (self.estimate,):
             return ()
         return self.contrasts.lines(intervals=not self.no_interval)
 

@@ -7,6 +7,7 @@ from dpcausal.page.numbers import short
 from dpcausal.report.section import ReportInputs, Section, Table
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.real import Real
+from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn, Treatment
 
 _UNSPECIFIED = "not specified"
@@ -74,7 +75,7 @@ def inputs(report: ReportInputs) -> Section:
         items.append(("several sites", f"pooled by: {study.pooling_in_words}"))
     columns: list[tuple[str, TableColumn]] = [(_ROLES[0], schema.treatment), (_ROLES[1], schema.outcome)]
     columns += [(_ROLES[2], column) for column in schema.covariates]
-    lines = tuple((column.name, role, _handling(column), _missing(column)) for role, column in columns)
+    lines = tuple((column.name, role, _handling(column), _missing(column, schema)) for role, column in columns)
     head = ("column", "role", "values", "a missing value counts as")
     table = Table("Declared columns", head, lines)
     notes = (
@@ -85,7 +86,9 @@ def inputs(report: ReportInputs) -> Section:
     return Section("inputs", title, items=tuple(items), tables=(table,), notes=notes)
 
 
-def _missing(column: TableColumn) -> str:
+def _missing(column: TableColumn, schema: Schema) -> str:
+    if column in schema.required_columns:
+        return "outside the comparison"
     if isinstance(column, Treatment):
         return "outside the comparison" if column.undeclared is None else column.label(column.undeclared)
     if isinstance(column, Real):
