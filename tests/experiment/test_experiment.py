@@ -165,6 +165,10 @@ def test_page_names_a_mismatch() -> None:
     assert "Sample ratio MISMATCH (p &lt; 0.001;" in odd.to_html()
     assert "MISMATCH" not in card.to_html()
     assert "Sample ratio as declared" in card.to_html()
+    assert "better" in {line.verdict for line in card.lines}
+    assert {line.verdict for line in odd.lines} == {"not judged"}
+    assert "✓ better" not in re.sub(r"<b>0</b>✓ better", "", odd.to_html())
+    assert [line.difference for line in odd.lines] == [line.difference for line in card.lines]
 
 
 def test_page_escapes_what_people_name() -> None:

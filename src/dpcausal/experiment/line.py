@@ -5,7 +5,7 @@ from typing import Literal
 
 from dpcausal.experiment.metric import MetricKind
 
-Verdict = Literal["better", "worse", "no clear difference", "no interval"]
+Verdict = Literal["better", "worse", "no clear difference", "no interval", "not judged"]
 
 NONE = "none"
 """What is written where there is no number."""
@@ -33,7 +33,8 @@ class ScorecardLine:
         detectable: The smallest true difference that an experiment with these errors finds with 80 % power.
         sampling_sd: The standard error without privacy noise.
         privacy_sd: The standard deviation of the privacy noise.
-        verdict: `better`, `worse`, `no clear difference`, or `no interval`.
+        verdict: `better`, `worse`, `no clear difference`, `no interval`, or `not judged` where the arms' sizes do
+            not fit those that were declared.
         no_interval: Why there is no interval; empty where there is one.
     """
 

@@ -93,6 +93,7 @@ _MARKS = {
     "worse": "✕ worse",
     "no clear difference": "no clear difference",
     "no interval": "no interval",
+    "not judged": "not judged",
 }
 """Colours have words and signs beside them."""
 
@@ -101,7 +102,7 @@ _SMALLEST_P = 0.001
 """Smaller p-values are not written out."""
 
 _LEFT = ' class="verdict"'
-_ORDER = {"worse": 0, "better": 1, "no clear difference": 2, "no interval": 3}
+_ORDER = {"worse": 0, "better": 1, "no clear difference": 2, "no interval": 3, "not judged": 4}
 
 
 class _Shown(Protocol):

@@ -131,6 +131,8 @@ class Scorecard:
     def _verdict(self, effect: Effect, p_value: float | None) -> Verdict:
         if p_value is None:
             return "no interval"
+        if self.sample_ratio.mismatch:
+            return "not judged"
         if p_value > 1 - self.level or self.rehearsed:
             return "no clear difference"
         return "better" if (effect.estimate > 0) != (effect.outcome in self.lower_is_better) else "worse"
