@@ -1,6 +1,7 @@
 """Real sites in one process, honest and dishonest."""
 
 import json
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,8 @@ from dpcausal.federation.site.policy import KEY
 from dpcausal.federation.site.site import Site
 from dpcausal.schema.schema import Schema
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder
+from tests.support.copies import fill, is_as_made
+from tests.support.site_folders import allow_secure_sums, approve_study, make_site_folder, person_key
 
 Answerer = Callable[[str], str]
 
@@ -36,17 +38,22 @@ class Federation:
     """How the budgets of sites add up prices."""
 
     def __post_init__(self) -> None:
-        self.anna = Key.make("anna", self.folder / "anna.key")
-        requesters, budget = {"anna": self.anna.public}, {"epsilon": 1000.0, "delta": 0.1, "rule": self.rule}
-        keys = {
-            name: make_site_folder(
+        self._made_of = pickle.dumps((dict(self.tables), self.schema, self.rule))
+        fill(self.folder, self._made_of, self._make)
+        self.anna = Key.read("anna", self.folder / "anna.key")
+        self.roster = Roster({name: Member(self.key(name).public) for name in self.tables})
+        self.sites: dict[str, Answerer] = {name: self.honest(name) for name in self.tables}
+
+    def _make(self) -> None:
+        anna = Key.make("anna", self.folder / "anna.key")
+        requesters, budget = {"anna": anna.public}, {"epsilon": 1000.0, "delta": 0.1, "rule": self.rule}
+        for name, table in self.tables.items():
+            make_site_folder(
                 self.folder / name, name, table, self.schema, requesters, budget=budget, witness="witness.log"
             )
-            for name, table in self.tables.items()
-        }
         allow_secure_sums({name: self.folder / name for name in self.tables})
-        self.roster = Roster({name: Member(key) for name, key in keys.items()})
-        self.sites: dict[str, Answerer] = {name: self.honest(name) for name in self.tables}
+        for name in self.tables:
+            person_key(self.folder / name, "a person")
 
     def honest(self, name: str) -> Answerer:
         """Return the honest answerer of a site."""
@@ -64,9 +71,15 @@ class Federation:
             "pooling": "sums",
         }
         study = Study(**usual | changes)
+        if is_as_made(self.folder, self._made_of):
+            fill(self.folder, (self._made_of, study.text), lambda: self._approve(study))
+        else:
+            self._approve(study)
+        return study
+
+    def _approve(self, study: Study) -> None:
         for name in self.tables:
             approve_study(self.folder / name, study)
-        return study
 
     def coordinator(self, study: Study, **changes: Any) -> Coordinator:
         """Return anna's coordinator, without a timeout, and with a new store unless one is given."""

@@ -85,7 +85,8 @@ def put(request: pytest.FixtureRequest) -> Place:
 
 
 def test_warehouses_conform(put: Place) -> None:
-    check_engine(lambda table, schema: open_table(put(table), schema))
+    # `testing/test_random_schemas` has the random schemas, on these engines too
+    check_engine(lambda table, schema: open_table(put(table), schema), schemas=0)
 
 
 def said(query: Query, engine: Engine, schema: dpc.Schema = SCHEMA) -> object:

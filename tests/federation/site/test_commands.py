@@ -13,6 +13,7 @@ from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site import Site
+from dpcausal.federation.site.worker import run_in_subprocess
 from dpcausal.testing import synthetic_table
 from dpcausal.utils.hash_chain import digest_of_text
 from tests.federation.site.conftest import SCHEMA
@@ -21,6 +22,14 @@ from tests.support.site_folders import confirm_settings, person_key
 
 def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["site", *map(str, words)])
+
+
+@pytest.fixture(autouse=True)
+def quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a site answer in this process. One test below has the process of its own, and `test_worker` tests it."""
+    monkeypatch.setattr(
+        "dpcausal.federation.site.worker.run_in_subprocess", lambda folder, request: Site(folder).answer(request)
+    )
 
 
 @pytest.fixture
@@ -57,20 +66,19 @@ def test_init_refuses_an_invalid_site_name(tmp_path: Path, name: str) -> None:
 
 
 def test_review_approve_and_answer_in_order(
-    folder: Path, study_file: Path, tmp_path: Path, requester: Key, study: Study
+    folder: Path, study_file: Path, request_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = digest_of_text(study.to_toml())
+    monkeypatch.setattr("dpcausal.federation.site.worker.run_in_subprocess", run_in_subprocess)
+    digest = digest_of_text(study_file.read_text())
     assert "has not received a study yet" in run("review", folder).output
     assert digest in run("review", folder, study_file).output
     assert digest in run("review", folder).output
-    request = tmp_path / "request.json"
-    request.write_text(requester.seal(Request(study=study.to_toml(), ask="releases").to_json()))
-    early = run("answer", folder, request, "--out", tmp_path / "early.json")
+    early = run("answer", folder, request_file, "--out", tmp_path / "early.json")
     assert early.exit_code == 1
     assert "north has not decided on the study yet" in early.output
     approved = decide(folder, study_file, "approve", "bob", "--why", "as the board decided")
     assert (approved.exit_code, approved.output.split()[-1]) == (0, "approved.")
-    assert run("answer", folder, request, "--out", tmp_path / "message.json").exit_code == 0
+    assert run("answer", folder, request_file, "--out", tmp_path / "message.json").exit_code == 0
     assert Message.from_json(claimed_body((tmp_path / "message.json").read_text())).code == "answered"
     log = run("audit-log", folder).output
     assert "bob" in log

@@ -18,6 +18,7 @@ from dpcausal.federation.site.people import PEOPLE, Person, add_person
 from dpcausal.federation.site.policy import FILE
 from dpcausal.federation.site.site import Site
 from dpcausal.utils.hash_chain import digest_of, digest_of_text
+from tests.support.copies import fill
 from tests.support.site_folders import confirm_settings, person_key, signed
 
 
@@ -188,16 +189,22 @@ class Scene:
 
 
 @pytest.fixture
-def scene(folder: Path, study: Study) -> Scene:
+def scene(tmp_path: Path, folder: Path, study: Study) -> Scene:
+    another = replace(study, question="Another?")
+    fill(tmp_path, "an approval and a rejection", lambda: decide_twice(folder, study, another))
+    return Scene(folder, study.digest, another.digest)
+
+
+def decide_twice(folder: Path, study: Study, another: Study) -> None:
     policy = folder / FILE
     policy.write_text(policy.read_text().replace("approvals = 1", "approvals = 2"))
     confirm_settings(folder)
     site = Site(folder)
-    digest, other = site.receive(study.to_toml()), site.receive(replace(study, question="Another?").to_toml())
+    digest = site.receive(study.to_toml())
+    site.receive(another.to_toml())
     site.decide(signed(folder, digest, "approve", "bob"))
     site.decide(signed(folder, digest, "reject", "carol"))
     site.audit_log.write("answer", digest, "anna", "request rejected")
-    return Scene(folder, digest, other)
 
 
 def entry_of(sealed: str, **changes: object) -> dict[str, object]:

@@ -26,6 +26,7 @@ from dpcausal.federation.site.stores import ResponseStore
 from dpcausal.ledger import Ledger
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault import Vault
+from tests.support.copies import fill
 from tests.support.site_folders import allow_secure_sums, approve_study, confirm_settings, make_site_folder
 
 NAMES = ("east", "north", "west")
@@ -35,26 +36,25 @@ class Three:
     """Three sites, a requester, and a study with secure sums that all have approved."""
 
     def __init__(self, folder: Path) -> None:
-        schema = standard_schema()
         self.folder = folder
-        self.anna = Key.make("anna", folder / "anna.key")
-        keys = {
-            name: make_site_folder(
-                folder / name,
-                name,
-                synthetic_table(schema, 100, place),
-                schema,
-                {"anna": self.anna.public},
-                witness=f"../{name}-witness.log",
-            )
-            for place, name in enumerate(NAMES)
-        }
-        allow_secure_sums({name: folder / name for name in NAMES})
-        usual: dict[str, Any] = {"schema": schema, "estimator": DifferenceInMeans(), "epsilon": 1.0, "pooling": "sums"}
-        terms: dict[str, Any] = {"aggregation": "secure", "secure": {"honest": 2, "colluding": 0}, "sites": keys}
-        self.study = Study(name="scores", question="?", requester="anna", **usual, **terms)
+        fill(folder, "three sites", self._make)
+        self.anna = Key.read("anna", folder / "anna.key")
+        self.study = self._study()
+
+    def _make(self) -> None:
+        anna = Key.make("anna", self.folder / "anna.key").public
+        for place, name in enumerate(NAMES):
+            table, witness = synthetic_table(standard_schema(), 100, place), f"../{name}-witness.log"
+            make_site_folder(self.folder / name, name, table, standard_schema(), {"anna": anna}, witness=witness)
+        allow_secure_sums({name: self.folder / name for name in NAMES})
         for name in NAMES:
-            approve_study(folder / name, self.study)
+            approve_study(self.folder / name, self._study())
+
+    def _study(self) -> Study:
+        keys = {name: Key.read(name, self.folder / name / KEY).public for name in NAMES}
+        usual: dict[str, Any] = {"estimator": DifferenceInMeans(), "epsilon": 1.0, "pooling": "sums"}
+        terms: dict[str, Any] = {"aggregation": "secure", "secure": {"honest": 2, "colluding": 0}, "sites": keys}
+        return Study(name="scores", question="?", requester="anna", schema=standard_schema(), **usual, **terms)
 
     def ask(self, name: str, step: Ask, carries: tuple[str, ...] = ()) -> str:
         """Return a site's signed message. Each call is a new process as far as the site is concerned."""

@@ -1,5 +1,8 @@
 """Certificates that are not valid: processes end with words and exit code 3, at the start and while they run."""
 
+import contextlib
+import io
+import json
 import os
 import re
 import subprocess
@@ -7,13 +10,17 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+from nvflare import cli
 from typer.testing import CliRunner
 
 from dpcausal.cli import app
 from dpcausal.errors import CertificateError
 from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.transports.nvflare import provision
 from dpcausal.federation.transports.nvflare.certificates import Validity
 from dpcausal.federation.transports.nvflare.provision import create_authority, install_kit, request_kit, sign
 from dpcausal.federation.transports.nvflare.transport import FlareTransport
@@ -26,10 +33,29 @@ needs_faketime = pytest.mark.skipif(not LIBRARIES, reason="no libfaketime in /us
 SECONDS = 60
 
 
+def nvflare_here(folder: Path, *command: object) -> dict[str, Any]:
+    """Run a command of NVFlare in this process. `test_provision` runs them as the library does, each in its own."""
+    printed, mask, places = io.StringIO(), os.umask(0o077), list(sys.path)
+    words = patch.object(sys, "argv", ["nvflare", "--format", "json", *map(str, command)])
+    home = patch.dict(os.environ, HOME=str(folder))
+    try:
+        with words, home, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            cli.main()
+    finally:
+        os.umask(mask)
+        sys.path[:] = places
+    return dict(json.loads(printed.getvalue().splitlines()[-1])["data"])
+
+
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace and a site of one network."""
     folder = tmp_path_factory.mktemp("certificates")
+    with patch.object(provision, "_nvflare", nvflare_here):
+        return make_network(folder)
+
+
+def make_network(folder: Path) -> Path:
     for words in (("federation", "init", folder / "workspace", "anna"), ("site", "init", folder / "north", "north")):
         assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
     authority = folder / "workspace" / "nvflare"
