@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import wraps
+from functools import lru_cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
@@ -61,10 +61,19 @@ class OtherNames:
             if name.startswith("_"):
                 raise AttributeError(name)
             hints = {other: hint for others, hint in self._instead.items() for other in others.split()}
-            own = {*dir(type(self)), *getattr(type(self), "__dataclass_fields__", ())}
-            near = get_close_matches(name, (each for each in own if not each.startswith("_")), n=1)
+            near = _nearest(type(self), name)
             raise OtherNameError(
                 expected=type(self).__name__,
                 got=f".{name}",
-                hint=hints.get(name, f"did you mean .{near[0]}?" if near else f"see help({type(self).__name__})."),
+                hint=hints.get(name, f"did you mean .{near}?" if near else f"see help({type(self).__name__})."),
             )
+
+
+@lru_cache(1_000)
+def _nearest(kind: type, name: str) -> str:
+    """Return the public name of a class that is nearest to a name; empty if none is near.
+
+    Sources are often asked for what only some of them have, and searching takes longer than the answer.
+    """
+    own = {*dir(kind), *getattr(kind, "__dataclass_fields__", ())}
+    return next(iter(get_close_matches(name, [each for each in own if not each.startswith("_")], n=1)), "")
