@@ -1,6 +1,7 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
 from tests.support.accounts import IMPORTS, Accounts
 from tests.support.noise import SeededNoise, seeded
+from tests.support.pooled_databases import pooled_databases
 from tests.support.postgres import VARIABLE, fresh_database
 
 # The gate tries the same examples in every run; `make slow` searches for others.
@@ -35,6 +37,9 @@ LONGEST_FIRST = (
 
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
+
+POOLED_DATABASES = {"estimators", "planning", "pooling", "privacy", "rehearsal", "testing"}
+"""The folders of tests that open so many small tables that making databases would take most of their time."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,6 +77,13 @@ def seeded_noise(request: pytest.FixtureRequest) -> Iterator[SeededNoise | None]
         return
     with seeded() as noise:
         yield noise
+
+
+@pytest.fixture(scope="module", autouse=True)
+def used_databases(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In some folders a table is opened in the database of one that was closed."""
+    with pooled_databases() if POOLED_DATABASES.intersection(_within_tests(request.path)) else nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True)

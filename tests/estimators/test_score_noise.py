@@ -85,7 +85,7 @@ def test_ridge_is_undone() -> None:
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATO"])
 def test_privacy_noise_is_as_large_as_printed(estimand: Estimand) -> None:
-    table = CachedEngine.of(table_of(10_000), SCHEMA)
+    table = CachedEngine.of(table_of(4_000), SCHEMA)
     source, estimator = Unmetered(table, SCHEMA), dpc.InverseWeighting(covariates=OF, estimand=estimand)
     effects = [estimator.estimate(source, epsilon=1.0) for _ in range(50)]
     sd = np.std([effect.estimate for effect in effects])

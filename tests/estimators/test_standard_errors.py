@@ -79,8 +79,8 @@ def test_learner_errors_match_the_spread_of_estimates(kind: type[dpc.RLearner | 
     """Sampling and privacy noise together, in a trial, at three profiles."""
     learner = kind(OF, dpc.Polynomial(OF), propensity=0.5)
     curves = [
-        learner.estimate(fresh_noise(table(3_000, seed, apart=0.0), SCHEMA), epsilon=6.0, delta=1e-3)
-        for seed in range(30)
+        learner.estimate(fresh_noise(table(3_000, seed, apart=0.0), DECLARED), epsilon=6.0, delta=1e-3)
+        for seed in range(40)
     ]
     effects = np.array([curve.effect(PROFILES) for curve in curves])
     parts = np.array([curve.standard_errors(PROFILES) for curve in curves])

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dpcausal.audit.tables import Unmetered
 from dpcausal.schema.schema import Schema
 from dpcausal.vault.engines import Batch, Engine, ExactInts, with_schema
-from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.noise import Sampler
+from tests.support.pooled_databases import pooled_connection
 
 
 class InOrder:
@@ -82,7 +83,7 @@ class CachedEngine(DuckDBEngine):
     @classmethod
     def of(cls, table: object, schema: Schema) -> Self:
         """Return an engine over an Arrow table with a connection of its own."""
-        connection = connect(threads=1)
+        connection = pooled_connection(threads=1)
         return cls(connection.from_arrow(table), schema, connection=connection)
 
     def with_schema(self, schema: Schema) -> Self:
