@@ -317,19 +317,27 @@ def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
     masses = np.exp(-(scores**2) / 2)
     masses /= masses.sum()
 
-    def middle_for(width: float) -> float:
-        low, high = -60.0 - 8 * width, 60.0 + 8 * width
+    def middle_for(width: float, start: float) -> float:
+        """Return the mean of the logits, by Newton's method within an interval that only shrinks."""
+        low, high, middle = -60.0 - 8 * width, 60.0 + 8 * width, start
         for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if masses @ _expit(middle + width * scores) < mean else (low, middle)
-        return (low + high) / 2
+            numbers = _expit(middle + width * scores)
+            excess, slope = float(masses @ numbers) - mean, float(masses @ (numbers * (1 - numbers)))
+            low, high = (middle, high) if excess < 0 else (low, middle)
+            newton = middle - excess / slope if slope > 0 else low
+            last, middle = middle, newton if low < newton < high else (low + high) / 2
+            if abs(middle - last) <= 1e-13 * max(abs(middle), 1.0):
+                break
+        return middle
 
     least, most = 1e-6, 1e3
+    middle = middle_for(least, 0.0)
     for _ in range(40):
         width = math.sqrt(least * most)
-        squares = masses @ _expit(middle_for(width) + width * scores) ** 2
+        middle = middle_for(width, middle)
+        squares = masses @ _expit(middle + width * scores) ** 2
         least, most = (least, width) if squares - mean**2 > sd**2 else (width, most)
-    return middle_for(least), least
+    return middle_for(least, middle), least
 
 
 def _expit(logits: Array) -> Array:
