@@ -246,7 +246,7 @@ def _matching(result: Result) -> Iterator[Claim]:
 
 def _smooth_and_global(table: str, smooth: Sequence[Row], other: Sequence[Row]) -> str:
     """Return where smooth matching stands against global matching on one table."""
-    counts, ratios = {-1: 0, 0: 0, 1: 0}, []
+    counts, ratios = {-1: 0, 0: 0, 1: 0}, list[float]()
     for pair in zip(*([each for each in chosen if each.table == table] for chosen in (smooth, other)), strict=True):
         one, two = ([each.errors("paper", "minimum_variance", of) for of in ("error", "sd")] for each in pair)
         for small, small_sd, large, large_sd in zip(*one, *two, strict=True):
