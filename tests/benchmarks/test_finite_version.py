@@ -1,4 +1,4 @@
-"""Noise by influence functions is not private, in five ways: DP-CATE for finite queries, as printed."""
+"""Noise by influence functions is not private, in four ways, and a search finds less: DP-CATE for finite queries."""
 
 import math
 from typing import Any, Self
@@ -173,7 +173,7 @@ class Spike(RLearner):
 
 
 def test_search_underestimates_the_largest_influence() -> None:
-    """Fifth reason: the largest value over all records is taken for the largest that a search has met."""
+    """Fifth, of implementations: the largest value over all records is taken for the largest that a search has met."""
     place = 0.123456789
     assert np.abs(PLACES - place).min() > 1e-6
     searched, true = (

@@ -43,6 +43,33 @@ def test_printed_ridge_of_the_mean_shrinks_and_the_readings_differ_by_n() -> Non
     assert fits["mean"].sd == pytest.approx(4 * 15 * math.sqrt(2 * math.log(2 / DELTA)) / 600)
 
 
+@pytest.mark.parametrize(("covariates", "width"), [(2, 0.2), (2, 1.0), (10, 1.0)])
+def test_lemma_3_loses_a_square_root(covariates: int, width: float) -> None:
+    """Absolute errors of labels 1 and -1 at one profile, a squared penalty: one label of fifty turns.
+
+    There a function is a number v, its length, and its value is v times the root of K(x, x).
+    """
+    value, ridge, n = (math.sqrt(math.tau) * width) ** -covariates, 1.0, 50
+    root = math.sqrt(value)
+
+    def fit(ones: int) -> float:
+        labels = np.r_[np.ones(ones), -np.ones(n - ones)]
+        lengths = np.linspace(-1, 1, 200_001) * root / n
+        losses = np.mean([np.abs(root * lengths - label) for label in labels], axis=0) + ridge * lengths**2
+        return float(lengths[losses.argmin()])
+
+    moved, proof, printed = abs(fit(26) - fit(25)), root / (ridge * n), value / (ridge * n)
+    assert moved == pytest.approx(proof, rel=1e-3)
+    assert (moved > printed) == (width > 1 / math.sqrt(math.tau))
+
+
+def test_theorem_2_has_enough_noise_for_narrow_kernels_only() -> None:
+    assert page.widest(2) == pytest.approx(1.596, abs=1e-3)
+    assert page.widest(30) == pytest.approx(0.438, abs=1e-3)
+    assert all(page.epsilon_of_theorem_2(q, page.widest(q)) < 1 for q in (2, 10, 30))
+    assert page.epsilon_of_theorem_2(10, 1.0) > 30
+
+
 def test_a_gaussian_process_has_the_kernel_as_its_covariance() -> None:
     at = np.random.default_rng(0).uniform(-1, 1, (20, 2))
     kernel = Kernel(2).between(at, at)

@@ -13,10 +13,10 @@ import pytest
 import dpcausal as dpc
 from benchmarks.datasets import DataSet
 from benchmarks.papers.multi_site import PAPER, experiment, page, printed, sensitivity
-from benchmarks.papers.multi_site.claims import claims, gaussian_delta
+from benchmarks.papers.multi_site.claims import NEIGHBOURS, Standing, claims, gaussian_delta, roughness
 from benchmarks.papers.multi_site.experiment import FEWER
 from benchmarks.papers.multi_site.figures import draw
-from benchmarks.papers.multi_site.results import SMOOTH, rows
+from benchmarks.papers.multi_site.results import MEANS, SMOOTH, compared, row, rows
 from benchmarks.papers.multi_site.tables import Setting, cells, epsilons, matching, settings
 from benchmarks.papers.multi_site.unmetered import Unmetered
 from benchmarks.papers.paper import Result
@@ -120,7 +120,18 @@ def test_documents_quote_the_stored_result() -> None:
 
 def test_the_formula_for_gaussian_noise_needs_a_small_epsilon() -> None:
     assert gaussian_delta(0.5, 1e-5) < 1e-5
+    assert gaussian_delta(8, 1e-5 / 3) < 1e-5 / 3
+    assert gaussian_delta(9, 1e-5 / 3) > 1e-5 / 3
     assert gaussian_delta(40 / 3, 1e-5 / 3) > 1e-5
+
+
+def test_a_difference_is_seen_from_two_standard_errors_on() -> None:
+    ist = row(stored(), "IST", "1:1", MEANS)
+    assert ist is not None
+    assert [compared(ist, "inverse_variance", "minimum_variance", place) for place in range(7)] == [0] * 7
+    assert {compared(ist, "largest", "minimum_variance", place) for place in range(7)} == {1}
+    assert compared(ist, "minimum_variance", "largest", 0) == -1
+    assert Standing.of([ist], "largest", range(7)) == Standing(0, 0, 7)
 
 
 def test_sites_hold_every_unit_once_and_the_same_each_time() -> None:
@@ -182,23 +193,37 @@ def test_the_floored_rule_is_better_where_sites_differ_much() -> None:
 
 
 @pytest.mark.parametrize(("n", "imbalance"), [(500, None), (10_000, 0.0), (10_000, 4.0), (100_000, None)])
-def test_the_printed_smooth_sensitivity_lies_below_the_corrected_one(n: int, imbalance: float | None) -> None:
+def test_the_printed_smooth_sensitivity_is_about_twice_ours(n: int, imbalance: float | None) -> None:
     table = cells(np.random.default_rng(1), n, 100, imbalance)
-    as_printed, corrected, ours, largest = sensitivity.sensitivities(table)
-    assert as_printed <= corrected
-    assert ours < as_printed < largest
-    assert n < 100_000 or as_printed < corrected / 2
+    as_printed, ours, largest = sensitivity.sensitivities(table)
+    assert 1.8 * ours < as_printed < 3 * ours < largest
+    sizes, beta = sensitivity.sizes_of(table), sensitivity.paper_beta(1.0, 1e-5)
+    assert as_printed <= sensitivity.smoothed(sizes, n, beta, corrected=True) < 1.1 * as_printed
 
 
 def test_the_printed_smooth_sensitivity_is_not_smooth_and_the_corrected_one_is() -> None:
-    beta, here, there = 0.1, np.array([[1, 5]]), np.array([[1, 4]])  # one unit moves to another stratum
+    """Theorem 1: one unit joins a stratum of 9 and 1, at the epsilon and delta of the first site of IHDP."""
+    one, other = NEIGHBOURS
+    assert np.abs(one - other).sum() == 2
+    assert (one.sum(), (other - one).sum()) == (1000, 0)
+    epsilon, delta = 5 / 3, 1e-5 / 3
+    printed_jump = roughness(epsilon, delta, corrected=False)
+    assert printed_jump > 1.35
+    assert roughness(epsilon, delta, corrected=True) <= 1 + 1e-12
+    assert gaussian_delta(epsilon, delta, printed_jump) > 9 * delta
 
-    def change(*, corrected: bool) -> float:
-        both = (sensitivity.smoothed(sizes, 1000, beta, corrected=corrected) for sizes in (here, there))
-        return abs(math.log(next(both) / next(both)))
 
-    assert change(corrected=False) > 1.4 * beta
-    assert change(corrected=True) <= beta + 1e-12
+def test_a_stratum_without_units_does_not_make_the_printed_bound_jump() -> None:
+    """The paper's appendix has R = k for it. A maximum over the strata with units alone would jump."""
+    closed, opened = np.array([[500, 500], [0, 0]]), np.array([[499, 500], [1, 0]])
+    beta = sensitivity.paper_beta(1 / 3, 1e-5)
+
+    def jump(one: sensitivity.Sizes, other: sensitivity.Sizes) -> float:
+        both = (sensitivity.smoothed(sizes, 1000, beta, corrected=False) for sizes in (one, other))
+        return abs(math.log(next(both) / next(both))) / beta
+
+    assert jump(closed, opened) <= 1 + 1e-12
+    assert jump(closed[:1], opened) > 100
 
 
 def test_exact_matching_needs_five_times_the_noise_of_stratification() -> None:

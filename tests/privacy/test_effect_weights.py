@@ -314,7 +314,9 @@ def test_weight_without_a_penalty_is_caught() -> None:
 
 
 def test_penalty_on_the_length_is_caught() -> None:
-    """As printed (Schröder, Melnychuk and Feuerriegel 2025, equation 13): one label of a hundred flips everything.
+    """As in Lemma 3 (Schröder, Melnychuk and Feuerriegel 2025, equation 13): one label of a hundred flips everything.
+
+    Theorem 2 itself has the square (equation 15).
 
     Absolute errors are a loss of slope 1. With labels 0 and 1 and a penalty of 0.11 of the length, what is minimised
     is linear between 0 and 1, and its slope changes sign where the 56th label turns to 1.
@@ -333,7 +335,7 @@ def test_penalty_on_the_length_is_caught() -> None:
 
 
 def test_printed_constant_is_caught() -> None:
-    """The root of 2 ln(2 / delta), over epsilon, is too small for large epsilons; the noise here is not."""
+    """The root of 2 ln(2 / delta), over epsilon (Hall et al. 2013), is too small for large ones; noise here is not."""
     for epsilon in (1.0, 5.0, 15.0, 50.0):
         printed = math.sqrt(2 * math.log(2 / 1e-5)) / epsilon
         assert (epsilon_of_mu(1 / printed, 1e-5) > epsilon) == (epsilon > 10)

@@ -119,7 +119,7 @@ def printed(sizes: NDArray[np.int64], n: int, beta: float) -> float:
 
 
 def printed_where_present(sizes: NDArray[np.int64], n: int, beta: float) -> float:
-    """The same, over the strata that hold a unit."""
+    """The same, over the strata that hold a unit: not what the paper's appendix says of the others, R = k."""
     return printed(sizes[sizes.sum(axis=1) > 0], n, beta)
 
 
@@ -136,6 +136,7 @@ def test_printed_smooth_sensitivity_is_off_by_one() -> None:
         assert roughest(printed, sizes, beta) > roughness
         assert roughest(corrected, sizes, beta) <= 1 + 1e-9
         assert roughest(smooth_bound, sizes, beta) <= 1 + 1e-9
+    assert roughest(printed, ((500, 500), (0, 0)), smoothness(1 / 3, 1e-5)) <= 1 + 1e-9  # a stratum that opens
 
 
 def test_leaving_out_absent_strata_is_caught() -> None:

@@ -117,7 +117,6 @@ def _sensitivity(result: Result) -> Figure:
     figure, axes = _panels(2, "Sensitivity of exact matching, outcomes within 0 and 1 (figures 6 and 7)", 5.2, 3.9)
     looks = {
         "global": ("global", {"color": GREY, "marker": "x"}),
-        "corrected": ("smooth, corrected (a new stratum may appear)", {"color": VERMILLION, "marker": "s"}),
         "printed": ("smooth, as printed", {"color": BLUE, "marker": "o", "linestyle": "--"}),
         "ours": ("smooth, dpcausal (public list of strata)", {"color": GREEN, "marker": "D"}),
     }

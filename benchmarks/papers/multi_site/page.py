@@ -135,11 +135,11 @@ def _named(each: Row) -> str:
 
 def sensitivity(result: Result) -> Iterator[str]:
     """Return figures 6 and 7 as numbers."""
-    yield "| N or imbalance | as printed | corrected | ours | global |"
-    yield "|---|---|---|---|---|"
+    yield "| N or imbalance | as printed | ours | global |"
+    yield "|---|---|---|---|"
     for line in result["sensitivities"]:
         at = f"N = {line['at']:,.0f}" if line["against"] == "units" else f"a = {line['at']:g}"
-        yield f"| {at} | {' | '.join(number(line[kind]) for kind in ('printed', 'corrected', 'ours', 'global'))} |"
+        yield f"| {at} | {' | '.join(number(line[kind]) for kind in ('printed', 'ours', 'global'))} |"
 
 
 def one_site(result: Result) -> Iterator[str]:

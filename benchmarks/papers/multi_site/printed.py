@@ -2,8 +2,8 @@
 
 Koga, Chaudhuri and Page 2024, "Differentially private multi-site treatment effect estimation". A site divides its
 epsilon and delta evenly: one part for the effect, one for the sampling variance and, with smooth sensitivity, one for
-the size of the noise. Not private as printed: the smooth sensitivity is off by one where an arm of a stratum runs out.
-A variance is passed on as it is, below zero too.
+the size of the noise. As printed the last is not private: the smooth sensitivity is off by one where an arm of a
+stratum runs out, and so not smooth. A variance is passed on as it is, below zero too.
 
 The smooth sensitivity of the variance is left to a search over all tables at each distance. It is done here at the
 corner, where the smaller arm of a stratum has lost as many units, and the larger has gained as many, as the distance

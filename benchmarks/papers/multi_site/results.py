@@ -25,6 +25,10 @@ SMOOTH, GLOBAL, MEANS = (
 """The paper's estimators, with what each protects."""
 
 
+ENOUGH = 2.0
+"""How many standard errors count as a difference."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One setting and estimator: errors of each rule, alpha by alpha.
@@ -81,6 +85,17 @@ def best(row: Row, by: str, place: int, rules: Sequence[str] = RULES) -> list[st
     """Return the rules with the smallest error at an alpha; rules that chose the same sites tie."""
     found = {rule: row.errors(by, rule)[place] for rule in rules}
     return [rule for rule, error in found.items() if error <= min(found.values())]
+
+
+def compared(row: Row, one: str, other: str, place: int) -> int:
+    """Return -1 or 1 if one printed rule's error is smaller or larger than another's, 0 if no difference is seen.
+
+    A difference is seen from two standard errors on. All rules pool what the same sites sent, but results hold no
+    pairs of runs: the standard error is that of two independent means, which is too large where errors go together.
+    """
+    errors, sds = ([row.errors("paper", rule, of)[place] for rule in (one, other)] for of in ("error", "sd"))
+    gap = errors[0] - errors[1]
+    return 0 if abs(gap) <= ENOUGH * math.hypot(*sds) / math.sqrt(row.runs) else 1 if gap > 0 else -1
 
 
 def over_best(row: Row, by: str, rules: Sequence[str] = RULES) -> Iterator[dict[str, float]]:

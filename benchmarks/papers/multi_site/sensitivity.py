@@ -1,7 +1,7 @@
 """One site's synthetic data: the sensitivities of matching (figures 6 and 7), and errors of estimators.
 
-Smooth sensitivity against the number of units and against imbalance: as the paper's Theorem 1 prints it, with what it
-gets wrong corrected, and by this library's tighter bound; beside them the global sensitivity.
+Smooth sensitivity against the number of units and against imbalance: as the paper's Theorem 1 prints it, and by this
+library's tighter bound; beside them the global sensitivity.
 """
 
 import math
@@ -27,7 +27,7 @@ CELLS = 100
 UNITS = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 IMBALANCES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-KINDS = ("printed", "corrected", "ours", "global")
+KINDS = ("printed", "ours", "global")
 
 ESTIMATORS: dict[str, tuple[Estimator, float]] = {
     "exact matching, smooth": (dpc.ExactMatching(by=["x"]), DELTA),
@@ -48,22 +48,19 @@ def smoothed(sizes: Sizes, n: int, beta: float, *, corrected: bool) -> float:
     """Equation 1 of the paper.
 
     Args:
-        sizes: The numbers of treated and of control units in each stratum.
+        sizes: The numbers of treated and of control units in each stratum of the public list. One without units has
+            the ratio k at distance k, as the paper's appendix says; beside a stratum with units and an arm that can
+            run out it never matters.
         n: The number of units.
         beta: The smoothness.
-        corrected: As printed, the ratio is max + k where an arm can run out within k steps, one less than can be
-            reached, and strata without units are left out. Corrected, it is (max + k + 1) / 1 there, and there always
-            is one stratum without units: a value that nobody has yet. Where strata come from a public list and all of
-            them have many units, as here with very many units, only the first of these matters.
+        corrected: As printed, the ratio is max + k where an arm can run out within k steps. Where both arms hold a
+            unit, max + k + 1 can be reached: one unit is left in the smaller arm. Corrected, the ratio is that.
     """
-    present = sizes[sizes.sum(axis=1) > 0]
-    strata = np.vstack([present, [[0, 0]]]) if corrected else present
-    most, least = np.unique(np.stack([strata.max(axis=1), strata.min(axis=1)], axis=1), axis=0).T[:, :, None]
+    most, least = np.unique(np.stack([sizes.max(axis=1), sizes.min(axis=1)], axis=1), axis=0).T[:, :, None]
     # Beyond this distance even the largest ratio there is weighs less than the smallest at distance 0.
     k = np.arange(min(n, math.ceil(math.log(2 * n + 2) / beta)) + 1)
     ratio = np.ceil((most + k + 1) / np.maximum(least - k, 1))
-    if not corrected:
-        ratio = np.where(least <= k, most + k, ratio)
+    ratio = np.where((least == 0) | ((least <= k) & (not corrected)), most + k, ratio)
     return float((np.exp(-beta * k) * 4 / n * (1 + ratio)).max())
 
 
@@ -71,19 +68,18 @@ def paper_beta(epsilon: float, delta: float) -> float:
     return epsilon / 2 / math.log(2 / delta)
 
 
-def sensitivities(table: DataSet) -> tuple[float, float, float, float]:
-    """Return the four sensitivities, all with the paper's smoothness at epsilon 1."""
+def sensitivities(table: DataSet) -> tuple[float, float, float]:
+    """Return the three sensitivities, all with the paper's smoothness at epsilon 1."""
     sizes, n, beta = sizes_of(table), table.n, paper_beta(EPSILON, DELTA)
     return (
         smoothed(sizes, n, beta, corrected=False),
-        smoothed(sizes, n, beta, corrected=True),
         smooth_bound(sizes, n, beta) / (2 * GRID * n),
         (n + 1) / n,
     )
 
 
 def sensitivities_at(against: str, at: float, draws: int) -> dict[str, Any]:
-    """Return the means of the four sensitivities over draws of the table, for outcomes within 0 and 1."""
+    """Return the means of the three sensitivities over draws of the table, for outcomes within 0 and 1."""
     generator = np.random.default_rng((2024, int(10 * at), against == "units"))
     n, imbalance = (int(at), None) if against == "units" else (10_000, at)
     found = np.array([sensitivities(cells(generator, n, CELLS, imbalance)) for _ in range(draws)]).mean(axis=0)
