@@ -9,6 +9,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from opendp.measurements import make_gaussian, make_laplace
 
 from benchmarks.discrete_noise import seeded
@@ -28,18 +29,19 @@ def in_production() -> Iterator[None]:
         yield
 
 
-def drawn(family: str, scale: float) -> np.ndarray:
-    return np.array(noise._drawn([0] * COUNT, scale, family))
+def drawn(family: str, scale: float) -> NDArray[np.int64]:
+    return np.array(noise._drawn([0] * COUNT, scale, family), dtype=np.int64)
 
 
-def weights(family: str, scale: float, reach: int) -> np.ndarray:
+def weights(family: str, scale: float, reach: int) -> NDArray[np.float64]:
     """Return the law's probabilities from -reach to reach."""
     places = np.abs(np.arange(-reach, reach + 1))
     found = np.exp(-places / scale) if family == "laplace" else np.exp(-(places**2) / (2 * scale**2))
-    return found / found.sum()
+    law: NDArray[np.float64] = found / found.sum()
+    return law
 
 
-def distance(values: np.ndarray, law: np.ndarray) -> float:
+def distance(values: NDArray[np.int64], law: NDArray[np.float64]) -> float:
     """Return the largest difference between a share of draws up to a number and its probability."""
     reach = len(law) // 2
     counted = np.bincount(np.clip(values, -reach, reach) + reach, minlength=len(law))

@@ -109,7 +109,7 @@ def _theorem_3(result: Result) -> Iterator[Claim]:
         "Theorem 3",
         "the squared error of a sum is at most 2((k + 1)B/ε)² + (RB/N)²",
         f"with R counted at the limit k N: in {len(within)} of {len(lines)} sums, and so with R counted at k, which is "
-        f"larger. It is loose: where limits bind, its root is {ratio:.1f} and {model:.1f} times the median error",
+        f"larger. It is loose: where limits bind, its root is {ratio:.1f} and {model:.1f} times the error (median)",
         _share(len(within), len(lines)),
     )
     noise = [line for line in lines if line["noise"] >= line["matching"]]
