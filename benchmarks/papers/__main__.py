@@ -38,7 +38,10 @@ def main(given: Sequence[str] | None = None) -> None:
     paper.draw(result, folder)
     print(*paper.text(result), sep="\n")
     for claim in paper.claims(result):
-        print(f"{claim.where}: {claim.says}\n    measured: {claim.measured} ({claim.verdict})")
+        verdict = "" if chosen.quick else f" ({claim.verdict})"
+        print(f"{claim.where}: {claim.says}\n    measured: {claim.measured}{verdict}")
+    if chosen.quick:
+        print("a quick run has too few repeats for verdicts")
     print(f"figures and result.json are in {folder}")
     if chosen.publish:
         publish(paper, result, folder)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.C
 def test_a_quick_run_is_not_published() -> None:
     with pytest.raises(SystemExit):
         main(["private", "--quick", "--publish"])
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_quick_run_gives_no_verdicts(
+    quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim = Claim("Theorem 1", "the sum is 5", "5", "holds")
+    monkeypatch.setattr("benchmarks.papers.__main__.paper_of", lambda _: replace(toy([1, 2]), claims=lambda _: [claim]))
+    main(["private", "--folder", str(tmp_path), "--workers", "0", *(["--quick"] if quick else [])])
+    assert ("holds" in capsys.readouterr().out) != quick
 
 
 def test_a_claim_has_a_verdict_of_the_list() -> None:

@@ -3,11 +3,13 @@
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from benchmarks.papers.pp_ipw import PAPER, bounds, real, synthetic
 from benchmarks.papers.pp_ipw.algorithm import EPSILONS, fitted, score_sd, sums_sd, weighted
@@ -78,6 +80,40 @@ def test_theorem_4_holds_where_the_mean_is_the_estimate_s_own_and_positive() -> 
         assert mean > 0
         assert group.wrong <= 1 - mean / group.eta <= bounds.hoeffding_printed(mean, group.eta)
         assert group.wrong <= bounds.hoeffding(mean, group.eta)
+
+
+@pytest.mark.parametrize("gamma", [0.001, 0.05, 0.5, 0.99])
+def test_lemma_6_holds_for_outcomes_of_one_sign(gamma: float) -> None:
+    """Its bound on sums of noise bounds the lengths of both noise vectors too, so all z·x, with that probability."""
+    for length in (1, 2, 5, 50):
+        beyond = float(chi2.sf(2 * length * math.log(2 / gamma), length))
+        assert beyond <= gamma / 2
+    generator = np.random.default_rng(8)
+    units = synthetic.World.draw(generator, 3, 1.0).units(generator, 50, printed=True)
+    units = replace(units, y=np.abs(units.y))
+    w, sd = fitted(units), 0.3
+    drawn = generator.normal(0, sd, (2, 3, 2000))
+    moved = np.abs(np.subtract(*(weighted(units, w[:, None] + z) for z in drawn)))
+    assert (moved > bounds.lemma_6(units, w, sd)).mean() < bounds.GAMMA
+
+
+def test_corollary_7_does_not_hold_with_one_arm_either() -> None:
+    group = bounds.OneGroup(1.0, 0.0, 0.0, 5000)
+    moved = np.abs(group.estimate(group.noise) - group.plain) >= group.sd
+    assert moved.mean() == pytest.approx(0.32, abs=0.005)
+    assert group.bias(printed=False) / group.sd == pytest.approx(0.053, abs=0.001)
+
+
+def test_counterexamples_to_theorem_4_rest_on_a_mean_that_is_not_the_estimate_s_own() -> None:
+    for estimand, arms in (
+        ("ATE", (1.0, 0.3, 1.0, 200)),
+        ("ATT", (1.0, 0.3, 1.0, 250)),
+        ("ATC", (0.4, 0.9, -1.0, 250)),
+    ):
+        group = bounds.OneGroup(*arms, estimand=estimand, trim=3.0 if estimand == "ATC" else 9.0)  # type: ignore[arg-type]
+        mean = float(group.estimate(group.noise).mean())
+        assert group.wrong < bounds.hoeffding_printed(mean, group.eta) == pytest.approx(0.96, abs=0.005)
+        assert (mean > 0) == (group.estimand == "ATE")
 
 
 def test_stored_result_is_of_the_paper_s_size() -> None:

@@ -13,7 +13,7 @@ import pytest
 import dpcausal as dpc
 from benchmarks.datasets import synth
 from benchmarks.papers.private import experiment, ours, printed, work
-from benchmarks.papers.private.claims import claims
+from benchmarks.papers.private.claims import _apart, claims
 from benchmarks.papers.private.grid import FEWEST, NEIGHBOURS, SPLITS, settings
 from benchmarks.papers.private.methods import METHODS
 from benchmarks.papers.private.printed import Units
@@ -163,7 +163,7 @@ def test_stored_repeats_are_no_fewer_than_asked() -> None:
             ("ours", level, name, count) for name in result["references"] for count in NEIGHBOURS
         }
     assert len(result["splits"]) == 4 * 2 * 36
-    assert {line["method"] for line in result["methods"]} == set(METHODS)
+    assert {line["method"] for line in result["methods"]} | {"dpci_constant"} == set(METHODS)
     assert {line["method"] for line in result["synthetic"]} == {"AIM", "MST"}
 
 
@@ -172,6 +172,51 @@ def test_printed_label_level_agrees_with_an_earlier_re_implementation() -> None:
     for line in stored()["methods"]:
         if line["method"] == "label_printed":
             assert (line["mean"][0], line["mean"][-1]) == pytest.approx(earlier[line["data"]], rel=0.2)
+
+
+def test_claims_that_rest_on_a_guess_cannot_be_checked_and_give_every_reading() -> None:
+    result = stored()
+    other = [line | {"method": "dpci_constant"} for line in result["methods"] if line["method"] == "dpci"]
+    found = {claim.where: claim for claim in claims(result | {"methods": result["methods"] + other})}
+    for level in ("label", "sample"):
+        claim = found[f"Fig. 2, {level} level"]
+        assert claim.verdict == "cannot be checked"
+        assert "least noise" in claim.measured
+        assert "constant of its authors" in claim.measured
+    assert {found[where].verdict for where in ("Figs 3, 8", "Fig. 2, synthetic data")} == {"cannot be checked"}
+
+
+def test_figure_12_has_a_verdict_only_of_runs_with_the_vault_s_law() -> None:
+    result = stored()
+    [old], [new] = (
+        [each for each in claims(of) if each.where == "Fig. 12"] for of in (result, result | {"noise": "discrete"})
+    )
+    assert ("noise" in result) or old.verdict == "cannot be checked"
+    assert new.verdict != "cannot be checked"
+    assert experiment.result({})["noise"] == "discrete"
+
+
+def test_two_means_differ_by_more_than_two_standard_errors_or_not_seen() -> None:
+    assert _apart((0.3, 0.1), (0.58, 0.1)) == _apart((0.3, 0.0), (0.3, 0.0)) == 0
+    assert _apart((0.3, 0.1), (0.6, 0.1)) == -_apart((0.6, 0.1), (0.3, 0.1)) == -1
+
+
+def test_limits_compare_otherwise_where_units_without_a_match_add_nothing() -> None:
+    """What the paper leaves open decides its Figure 3: the page says so."""
+    units = small()
+    kept = (units.arms == 0) | (np.arange(300) % 4 == 0)
+    score, arms, outcomes = units.score[kept], units.arms[kept], units.outcomes[kept]
+    limit = np.ones(2)
+    apart = []
+    for arm in (0, 1):
+        free = printed.matches(score, arms, arm, 5, len(arms) + 1)
+        held = printed.matches(score, arms, arm, 5, printed.capacity(limit[arm], 5))
+        own = outcomes[held.servers]
+        exact = (own.sum() + free.counterfactuals(outcomes).sum()) / len(arms)
+        known = np.concatenate([own, held.counterfactuals(outcomes)])
+        apart.append([known.mean() - exact, known.sum() / len(arms) - exact])
+    left_out, nothing = np.abs(np.array(apart)).max(axis=0)
+    assert nothing > 3 * left_out
 
 
 def test_page_has_every_claim_and_item() -> None:

@@ -1,5 +1,12 @@
-"""What the paper claims beside what was measured, with the numbers of a result."""
+"""What the paper claims beside what was measured, with the numbers of a result.
 
+Means of runs are compared by the standard error of their difference. The methods of a cell were run on their own seeds,
+so the square of that error is the sum of both squares. Where two means are within two standard errors, no difference
+was seen. A claim that rests on a competitor whose noise or code is a guess cannot be checked.
+"""
+
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +15,7 @@ import numpy as np
 from benchmarks.papers.paper import Claim
 from benchmarks.papers.private.grid import Level, adaptive
 from benchmarks.papers.private.methods import METHODS
+from benchmarks.papers.private.published import MEGABYTES
 from benchmarks.papers.private.tables import (
     best,
     cells,
@@ -19,12 +27,20 @@ from benchmarks.papers.private.tables import (
 )
 
 Result = Mapping[str, Any]
-HOLDS, PARTLY, FAILS = "holds", "holds in part", "does not hold"
+HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "cannot be checked"
 
 
 def claims(result: Result) -> Sequence[Claim]:
     """Return the claims that this result has numbers for."""
     return [claim for each in CLAIMS for claim in each(result)]
+
+
+def exact_arms(result: Result) -> bool:
+    """Return whether arms of the sample level here were turned as often as randomised response turns them.
+
+    Before the result said of which law its noise was, a stand-in turned them too often.
+    """
+    return bool(result.get("noise") == "discrete")
 
 
 def _share(times: int, of: int) -> str:
@@ -36,25 +52,50 @@ def _line(result: Result, name: str, key: str) -> dict[str, Any]:
     return next(each for each in result["methods"] if (each["data"], each["method"]) == (name, key))
 
 
-def _means(result: Result, key: str) -> dict[tuple[str, float], float]:
+Mean = tuple[float, float]
+"""A mean error and its standard error."""
+
+
+def _found(result: Result, key: str) -> dict[tuple[str, float], Mean]:
     """Return the errors of a method by data set and epsilon."""
     return {
         (name, epsilon): mean
         for name in names(result)
-        for epsilon, mean in zip(result["epsilons"], _line(result, name, key)["mean"], strict=True)
+        for epsilon, mean in zip(result["epsilons"], _with_errors(_line(result, name, key)), strict=True)
     }
 
 
+def _with_errors(line: Mapping[str, Any]) -> list[Mean]:
+    root = math.sqrt(line["repeats"])
+    return [(mean, sd / root) for mean, sd in zip(line["mean"], line["sd"], strict=True)]
+
+
+def _apart(one: Mean, other: Mean) -> int:
+    """Return -1 where the first mean is smaller by more than two standard errors, 1 where it is larger, and else 0."""
+    difference, error = one[0] - other[0], math.hypot(one[1], other[1])
+    return 0 if abs(difference) <= 2 * error else 1 if difference > 0 else -1
+
+
+def _beside(one: Mapping[Any, Mean], other: Mapping[Any, Mean]) -> str:
+    """Return in how many cells the first is ahead of the second, and how surely."""
+    signs = Counter(_apart(one[at], other[at]) for at in one)
+    ahead = sum(one[at][0] < other[at][0] for at in one)
+    return f"{ahead} (no difference seen in {signs[0]})" if signs[0] else f"{ahead}"
+
+
 def _theorem_1(result: Result) -> Iterator[Claim]:
+    own = adaptive("label", paper=True)
     over = [line for line in result["theorem"] if line["heaviest"] > line["limit"] * (1 + 1e-9)]
+    chosen = [line for line in result["theorem"] if line["setting"] == own]
     worst = max(result["theorem"], key=lambda line: line["heaviest"] / line["limit"])
+    bad = sum(line["setting"] == own for line in over)
     yield Claim(
         "Theorem 1",
         "the label level is ε-label DP with noise for (k + 1) B in each sum",
-        f"as printed an outcome weighs more than k in {len(over)} of {len(result['theorem'])} sums, at worst "
-        f"{worst['heaviest']:.3g} where k is {worst['limit']:g} ({worst['data']}): Equation 4 divides by the matches "
-        "found. Here a match always counts 1 / N, and the audit finds no leak",
-        FAILS if over else HOLDS,
+        f"with the adaptive limit all units find N matches, and no outcome weighs more than k: {len(chosen) - bad} of "
+        f"{len(chosen)} sums. With a limit at which matches run out one does, since Equation 4 divides by the matches "
+        f"found: in {len(over) - bad} sums with a fixed limit of 1, at worst {worst['heaviest']:.3g} ({worst['data']})",
+        FAILS if bad else PARTLY if over else HOLDS,
     )
 
 
@@ -67,9 +108,8 @@ def _theorem_3(result: Result) -> Iterator[Claim]:
     yield Claim(
         "Theorem 3",
         "the squared error of a sum is at most 2((k + 1)B/ε)² + (RB/N)²",
-        f"with R counted at the limit k N: in {len(within)} of {len(lines)} sums. It is loose: where limits bind, its "
-        f"root is {ratio:.1f} times the error at the median, and {model:.1f} times with R as printed, which counts at "
-        "k in place of k N",
+        f"with R counted at the limit k N: in {len(within)} of {len(lines)} sums, and so with R counted at k, which is "
+        f"larger. It is loose: where limits bind, its root is {ratio:.1f} and {model:.1f} times the error (median)",
         _share(len(within), len(lines)),
     )
     noise = [line for line in lines if line["noise"] >= line["matching"]]
@@ -90,112 +130,145 @@ def _equation_9(result: Result) -> Iterator[Claim]:
     yield Claim(
         "Equation 9",
         "k* minimises Equation 8",
-        f"the minimum divides by √2 and not by 2; at the printed k* the model's error is "
-        f"{100 * (1.5 / 2**0.5 - 1):.0f} % above its least. The printed limit is smaller in {smaller} of {total} cells",
+        f"its minimum divides by √2 and not by 2. Equation 9 is the minimum for c / √2, or for the noise of both sums, "
+        f"so little follows: the model's error is {100 * (1.5 / 2**0.5 - 1):.0f} % above its least. The printed limit "
+        f"is smaller in {smaller} of {total} cells",
         FAILS,
     )
 
 
-_RIVALS = ("ipw_printed", "smooth", "dpci_printed")
+_RIVALS = ("ipw_printed", "smooth", "dpci_printed", "dpci_constant")
+_READINGS = {
+    "dpci_printed": "DPCI with the least noise that its idea allows",
+    "dpci_constant": "DPCI with the constant of its authors' theorem of 2025",
+}
+
+
+def _rivals(result: Result) -> list[str]:
+    """Return the paper's competitors that the result has; older ones have one reading of DPCI."""
+    there = {line["method"] for line in result["methods"]}
+    return [key for key in _RIVALS if key in there]
+
+
+def _words(key: str) -> str:
+    return _READINGS.get(key, METHODS[key].label.split(",", maxsplit=1)[0])
 
 
 def _figure_2(result: Result) -> Iterator[Claim]:
-    means = {key: _means(result, key) for key in METHODS}
-    at = list(means["sample"])
+    rivals = _rivals(result)
+    found = {key: _found(result, key) for key in ("label_printed", "sample_printed", *rivals)}
+    at = list(found["sample_printed"])
     for key, level in (("label_printed", "label"), ("sample_printed", "sample")):
-        won = {rival: sum(means[key][each] < means[rival][each] for each in at) for rival in _RIVALS}
-        all_of = sum(all(means[key][each] < means[rival][each] for rival in _RIVALS) for each in at)
-        words = ", ".join(f"{METHODS[rival].label.split(',')[0]} in {count}" for rival, count in won.items())
+        beside = [f"{_words(rival)} in {_beside(found[key], found[rival])}" for rival in rivals]
         yield Claim(
             f"Fig. 2, {level} level",
             "outperforms all baselines on all data sets and budgets",
-            f"as printed it is ahead of all three in {all_of} of {len(at)} cells: of {words}. (DPCI with its fitted "
-            "models as if they were public; IPW-PP and DPCI are not private as printed)",
-            _share(all_of, len(at)),
+            f"as printed its mean error is below that of {', of '.join(beside)} of {len(at)} cells. The noise of DPCI "
+            "is a guess: its text was not at hand, and its size decides",
+            UNKNOWN,
         )
-    plain = sum(means["sample"][each] < means["difference"][each] for each in at)
-    yield Claim(
-        "§I",
-        "the sample level is a practical solution where all data are sensitive",
-        f"a private difference in means, which adjusts for nothing, is nearer to matching without privacy than the "
-        f"sample level here in {len(at) - plain} of {len(at)} cells",
-        _share(plain, len(at)),
-    )
-    low = [name for name in names(result) if _line(result, name, "label_printed")["mean"][0] < 0.2]
     lowest = result["epsilons"][0]
+    first = {name: found["label_printed"][name, lowest] for name in names(result)}
+    low = [name for name, each in first.items() if _apart(each, (0.2, 0.0)) < 0]
     yield Claim(
         "§I",
         "the label level has errors below 0.2 on several data sets at epsilon 0.5",
         f"at epsilon {lowest:g}, as printed: "
-        + ", ".join(f"{name} {short(_line(result, name, 'label_printed')['mean'][0])}" for name in names(result))
+        + ", ".join(f"{name} {short(mean)}" for name, (mean, _) in first.items())
         + "; here: "
         + ", ".join(short(_line(result, name, "label")["own"][0]) for name in names(result)),
         HOLDS if len(low) >= 2 else PARTLY if low else FAILS,
     )
-    above = [each for key in ("label_printed", "sample_printed") for each in at if means[key][each] >= 1]
+    both = [found[key][each] for key in ("label_printed", "sample_printed") for each in at]
+    above, surely = ([each for each in both if bound(each)] for bound in (lambda x: x[0] >= 1, _above_1))
     yield Claim(
         "§IV-B",
         "the error of PrivATE is below 1 in all cases",
-        f"as printed it is 1 or more in {len(above)} of {2 * len(at)} cells"
-        + (f", the worst {short(max(means['sample_printed'].values()))}" if above else ""),
-        _share(2 * len(at) - len(above), 2 * len(at)),
+        f"as printed the mean is below 1 in {len(both) - len(above)} of {len(both)} cells, and above it by more than "
+        f"two standard errors in {len(surely)}"
+        + ("; above are " + " and ".join(f"{short(mean)} ± {short(error)}" for mean, error in above) if above else ""),
+        _share(len(both) - len(surely), len(both)),
     )
     if {"Lalonde"} <= set(names(result)) and 3.0 in result["epsilons"]:
-        found = {key: means[key]["Lalonde", 3.0] for key in ("label_printed", "sample_printed", *_RIVALS)}
-        both = max(found["label_printed"], found["sample_printed"]) < 0.2
-        others = ", ".join(f"{METHODS[key].label.split(',')[0]} {short(found[key])}" for key in _RIVALS)
+        there = {key: each["Lalonde", 3.0] for key, each in found.items()}
+        others = ", ".join(f"{_words(key)} {short(there[key][0])}" for key in rivals)
+        label, sample = (there[key] for key in ("label_printed", "sample_printed"))
         yield Claim(
             "Fig. 2, Lalonde",
             "at epsilon 3 most baselines are above 1 and PrivATE is below 0.2",
-            f"as printed: label {short(found['label_printed'])}, sample {short(found['sample_printed'])}; {others}",
-            HOLDS if both else PARTLY if found["label_printed"] < 0.2 else FAILS,
+            f"as printed: label {short(label[0])} ± {short(label[1])}, sample {short(sample[0])} ± {short(sample[1])}; "
+            f"{others}",
+            HOLDS if max(label[0], sample[0]) < 0.2 else PARTLY if label[0] < 0.2 else FAILS,
         )
     last = result["epsilons"][-1]
-    ratios = {name: means["sample_printed"][name, last] / means["label_printed"][name, last] for name in names(result)}
-    near = sum(ratio < 1.5 for ratio in ratios.values())
+    pairs = {name: [found[f"{level}_printed"][name, last] for level in ("sample", "label")] for name in names(result)}
+    near = [name for name, (sample, label) in pairs.items() if not _apart(sample, label)]
     yield Claim(
         "§IV-B",
         "at epsilon 4 both levels perform alike",
-        "as printed the sample level's error is "
-        + ", ".join(f"{ratio:.1f} times ({name})" for name, ratio in ratios.items())
-        + " the label level's",
-        _share(near, len(ratios)),
+        "as printed, sample and label: "
+        + ", ".join(f"{name} {short(sample[0])} and {short(label[0])}" for name, (sample, label) in pairs.items())
+        + f"; no difference seen on {', '.join(near) or 'none'}",
+        _share(len(near), len(pairs)),
     )
-    falls = {
-        key: sum(_line(result, name, key)["mean"][-1] < _line(result, name, key)["mean"][0] for name in names(result))
-        for key in METHODS
-    }
-    total = len(METHODS) * len(names(result))
+    ends = [[found[key][name, result["epsilons"][end]] for end in (0, -1)] for key in found for name in names(result)]
+    signs = Counter(_apart(final, start) for start, final in ends)
     yield Claim(
         "§IV-B",
-        "errors of all methods fall as epsilon rises",
-        f"from the smallest to the largest epsilon in {sum(falls.values())} of {total} curves",
-        _share(sum(falls.values()), total),
+        "errors of all methods show a downward trend in epsilon",
+        f"of {len(ends)} curves {signs[-1]} are lower at the largest epsilon than at the smallest by more than two "
+        f"standard errors, and {signs[1]} are higher",
+        HOLDS if not signs[1] else PARTLY,
     )
+
+
+def _above_1(mean: Mean) -> bool:
+    return _apart(mean, (1.0, 0.0)) > 0
+
+
+def _settings(result: Result, level: Level, setting: str) -> dict[tuple[str, int, float], Mean]:
+    """Return the errors of one way to limit matches, as printed."""
+    return {
+        (line["data"], int(line["neighbours"]), epsilon): mean
+        for line in result["sweeps"]
+        if (line["by"], line["level"], line["setting"]) == ("printed", level, setting)
+        for epsilon, mean in zip(result["epsilons"], _with_errors(line), strict=True)
+    }
 
 
 def _limits(result: Result) -> Iterator[Claim]:
-    shown: tuple[tuple[Level, str], ...] = (("label", "Figs 3, 8"), ("sample", "Figs 5, 10"))
-    for level, where in shown:
-        settings, own = limit_settings(level), adaptive(level, paper=True)
-        parts, wins, of = [], 0, 0
-        for by, words in (("printed", "as printed"), ("ours", "here")):
-            found = cells(result, by, level, of=settings)
-            won = best(found)
-            first = min(settings, key=lambda each: excess(found, each))
-            counts = ", ".join(f"{each.removeprefix('coefficient ')} {won[each]}" for each in settings[:-1])
-            parts.append(
-                f"{words} the adaptive limit is best in {won[own]} of {len(found)} cells ({counts}), on average "
-                f"{excess(found, own):.2f} times the best one's error"
-                + (", the least of the four" if first == own else f" ({first}: {excess(found, first):.2f})")
-            )
-            wins, of = wins + (first == own), of + 1
-        yield Claim(
-            where,
-            f"the adaptive limit does best overall, {level} level",
-            "; ".join(parts),
-            HOLDS if wins == of else PARTLY if wins else FAILS,
-        )
+    own = adaptive("label", paper=True)
+    found = cells(result, "printed", "label", of=limit_settings("label"))
+    enough = cells(result, "printed", "label", of=limit_settings("label")[1:])
+    short_of = {line["data"] for line in result["theorem"] if line["setting"] == "limit 1" and line["unmatched"]}
+    won, over = best(enough), {each: excess(enough, each) for each in limit_settings("label")[1:]}
+    yield Claim(
+        "Figs 3, 8",
+        "the adaptive limit has low errors in most cases, label level; a fixed one does not on all data sets",
+        f"as printed, of limits 10, 50 and the adaptive one the latter is best in {won[own]} of {len(enough)} cells "
+        f"and has {over[own]:.2f} times the best one's error on average (10: {over['limit 10']:.2f}, 50: "
+        f"{over['limit 50']:.2f}). With limit 1 matches run out on {len(short_of)} of {len(names(result))} data sets, "
+        f"and the paper does not say what follows. If units without a match are left out, limit 1 is best in "
+        f"{best(found)['limit 1']} cells ({excess(found, 'limit 1'):.2f}, adaptive {excess(found, own):.2f})",
+        UNKNOWN,
+    )
+    own, settings = adaptive("sample", paper=True), limit_settings("sample")
+    found = cells(result, "printed", "sample", of=settings)
+    over = {each: excess(found, each) for each in settings}
+    mine = _settings(result, "sample", own)
+    behind = {
+        each: sum(_apart(mine[at], other) > 0 for at, other in _settings(result, "sample", each).items())
+        for each in settings[:-1]
+    }
+    yield Claim(
+        "Figs 5, 10",
+        "a large fixed limit has much larger errors than a small one; the adaptive one does well, sample level",
+        f"as printed, over the best in each of {len(found)} cells: limit 1 {over['limit 1']:.2f} times, 10 "
+        f"{over['limit 10']:.2f}, 50 {over['limit 50']:.2f}, adaptive {over[own]:.2f}. The adaptive one is behind "
+        f"limit 1 by more than two standard errors in {behind['limit 1']} cells, behind 10 in {behind['limit 10']}, "
+        f"behind 50 in {behind['limit 50']}",
+        HOLDS if over[own] <= 1.2 and max(behind.values()) <= len(found) // 16 else PARTLY,
+    )
     found = cells(result, "printed", "label", of=limit_settings("label")[:-1])
     ends = {}
     for epsilon in (min(result["epsilons"]), max(result["epsilons"])):
@@ -216,27 +289,33 @@ def _limits(result: Result) -> Iterator[Claim]:
 
 def _coefficients(result: Result) -> Iterator[Claim]:
     settings = coefficient_settings()
-    shown: tuple[tuple[Level, str, str], ...] = (
-        ("label", "Figs 4, 9", "c = 0.01"),
-        ("sample", "Figs 6, 11", "h = 0.001"),
+    found = cells(result, "printed", "label", of=settings)
+    over = {each.removeprefix("coefficient "): excess(found, each) for each in settings}
+    yield Claim(
+        "Figs 4, 9",
+        "c = 0.01 does well under various budgets and data sets",
+        "as printed, over the best in each cell: "
+        + ", ".join(f"{each} {ratio:.2f} times" for each, ratio in over.items())
+        + ". Small coefficients give limits at which matches run out. How they compare depends on what follows, which "
+        "the paper leaves open",
+        UNKNOWN,
     )
-    for level, where, words in shown:
-        own, parts, firsts = adaptive(level, paper=True), [], []
-        for by, which in (("printed", "as printed"), ("ours", "here")):
-            found = cells(result, by, level, of=settings)
-            over = {each: excess(found, each) for each in settings}
-            first = min(over, key=lambda each: over[each])
-            firsts.append(first)
-            parts.append(
-                f"{which} {own.removeprefix('coefficient ')} has {over[own]:.2f} times the best one's error on "
-                f"average; least has {first.removeprefix('coefficient ')} ({over[first]:.2f})"
-            )
-        yield Claim(
-            where,
-            f"{words} does well everywhere",
-            "; ".join(parts),
-            HOLDS if set(firsts) == {own} else PARTLY if own in firsts else FAILS,
-        )
+    found, own = cells(result, "printed", "sample", of=settings), adaptive("sample", paper=True)
+    over = {each.removeprefix("coefficient "): excess(found, each) for each in settings}
+    mine = _settings(result, "sample", own)
+    behind = sum(
+        any(_apart(mine[at], _settings(result, "sample", each)[at]) > 0 for each in settings if each != own)
+        for at in mine
+    )
+    yield Claim(
+        "Figs 6, 11",
+        "a larger h has larger errors; h = 0.001 is chosen for all data sets",
+        "as printed, over the best in each cell: "
+        + ", ".join(f"{each} {ratio:.2f} times" for each, ratio in over.items())
+        + f". Some other coefficient is ahead of 0.001 by more than two standard errors in {behind} of {len(mine)} "
+        "cells, with ten repeats",
+        HOLDS if behind <= len(mine) // 4 and over["1"] == max(over.values()) else PARTLY,
+    )
 
 
 def _neighbours(result: Result) -> Iterator[Claim]:
@@ -259,6 +338,15 @@ def _splits(result: Result) -> Iterator[Claim]:
     lines = result["splits"]
     if not lines:
         return
+    says = "a small share for the arms gives a high error; 0.1 : 0.7 : 0.2 does well everywhere"
+    if not exact_arms(result):
+        yield Claim(
+            "Fig. 12",
+            says,
+            "the stored run has the sample level here, and turned arms too often (see below); to be measured again",
+            UNKNOWN,
+        )
+        return
     over, falls = [], 0
     pairs = list(dict.fromkeys((line["data"], line["epsilon"]) for line in lines))
     for pair in pairs:
@@ -270,7 +358,7 @@ def _splits(result: Result) -> Iterator[Claim]:
         )
     yield Claim(
         "Fig. 12",
-        "a small share for the arms gives a high error; 0.1 : 0.7 : 0.2 does well everywhere",
+        says,
         f"errors fall with the arms' share in {falls} of {len(pairs)} panels; the paper's division has "
         f"{np.median(over):.1f} times the best one's error at the median, {max(over):.1f} at worst (best of 36, with "
         f"{min(line['repeats'] for line in lines)} repeats each, so partly by luck)",
@@ -286,7 +374,7 @@ def _synthetic(result: Result) -> Iterator[Claim]:
     at = list(dict.fromkeys((line["data"], line["epsilon"]) for line in lines))
     both = [each for each in at if {"AIM", "MST"} <= {key[2] for key in found if key[:2] == each}]
     behind = sum(
-        found[each[0], each[1], method] > _means(result, "sample_printed")[each]
+        found[each[0], each[1], method] > _found(result, "sample_printed")[each][0]
         for each in at
         for method in ("AIM", "MST")
         if (*each, method) in found
@@ -296,9 +384,9 @@ def _synthetic(result: Result) -> Iterator[Claim]:
         "Fig. 2, synthetic data",
         "AIM is better than PrivSyn, and both are behind PrivATE at sample level",
         f"AIM is ahead of MST, which stands for PrivSyn, in {aim} of {len(both)} cells; the sample level as printed is "
-        f"ahead of synthetic data in {behind} of {len(found)}. The tables were synthesised with four covariates, which "
-        "is kind to synthetic data",
-        _share(behind, len(found)),
+        f"ahead of synthetic data in {behind} of {len(found)}. But PrivSyn was not run, and AIM with four covariates "
+        "in place of all, without ACIC",
+        UNKNOWN,
     )
 
 
@@ -308,15 +396,29 @@ def _cost(result: Result) -> Iterator[Claim]:
     if not own:
         return
     slow = max(own, key=lambda line: line["seconds"])
-    bare = max((line for line in lines if line["method"].endswith("_printed")), key=lambda line: line["seconds"])
+    bare = [line for line in lines if line["method"] in {"label_printed", "sample_printed"}]
+    longest = max(line["seconds"] for line in bare)
     yield Claim(
-        "Tables IV, V",
-        "PrivATE takes less than a second and the least memory",
-        f"through a vault with its ledger at most {slow['seconds']:g} s of processor time ({slow['data']}), without "
-        f"one at most {bare['seconds']:g} s; {min(line['megabytes'] for line in own)} to "
-        f"{max(line['megabytes'] for line in own)} MB, nearly all of it the interpreter and its libraries",
-        HOLDS if slow["seconds"] < 1 else PARTLY,
+        "Table IV",
+        "PrivATE takes less than a second",
+        f"as printed, matching takes at most {longest:g} s of processor time once the score is fitted; through a vault "
+        f"with its ledger, the fit included, at most {slow['seconds']:g} s ({slow['data']})",
+        HOLDS if longest < 1 else FAILS,
     )
+    least = {level: sum(_least(f"PrivATE ({level})", name) for name in names(result)) for level in ("label", "sample")}
+    yield Claim(
+        "Table V",
+        "PrivATE has the lowest memory consumption",
+        f"in the paper's own table the label level has the least on {least['label']} of {len(names(result))} data "
+        f"sets, the sample level on {least['sample']}: SmoothDPM has less. Here nearly all of it is the interpreter "
+        "and its libraries",
+        PARTLY if least["label"] else FAILS,
+    )
+
+
+def _least(method: str, name: str) -> bool:
+    """Return whether the paper's table has the least memory for a method; the other level of PrivATE is no rival."""
+    return all(MEGABYTES[method][name] <= line[name] for key, line in MEGABYTES.items() if "PrivATE" not in key)
 
 
 CLAIMS: tuple[Callable[[Result], Iterator[Claim]], ...] = (

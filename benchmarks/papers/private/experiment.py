@@ -108,6 +108,7 @@ def result(found: Mapping[str, Any]) -> Result:
     epsilons = sorted({float(words[-1]) for words, _ in by if words[0] == "methods"})
     return {
         "paper": "private",
+        "noise": "discrete",
         "epsilons": epsilons,
         "references": {words[1]: value for words, value in by if words[0] == "reference"},
         "methods": list(_curves(by, "methods", ("data",), "method")),

@@ -179,6 +179,13 @@ METHODS: dict[str, Method] = {
     "dpci_printed": Method(
         "DPCI, models as if public", "sample", _peer("output_printed", short=False), private=False, paper="DPCI"
     ),
+    "dpci_constant": Method(
+        "DPCI, models as if public, its authors' constant",
+        "sample",
+        _peer("output_printed_constant", short=False),
+        private=False,
+        paper="DPCI",
+    ),
     "dpci": Method("DPCI, models paid for", "sample", _peer("output_corrected", short=True), paper="DPCI"),
     "difference": Method("difference in means, here", "sample", _by(lambda _: dpc.DifferenceInMeans(), lambda _: ())),
     "stratification": Method(

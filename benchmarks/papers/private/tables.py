@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.private.grid import COEFFICIENTS, DATA, LIMITS, SPLIT, Level, adaptive
-from benchmarks.papers.private.methods import METHODS
+from benchmarks.papers.private.methods import METHODS, Method
 from benchmarks.papers.private.published import MEGABYTES, SECONDS
 
 Result = Mapping[str, Any]
@@ -55,6 +55,12 @@ def short(value: float) -> str:
 def names(result: Result) -> list[str]:
     """Return the data sets of a result, in the paper's order."""
     return [name for name in DATA if name in result["references"]]
+
+
+def methods(result: Result) -> dict[str, Method]:
+    """Return the methods that a result has; one was added after the stored run."""
+    there = {line["method"] for line in result["methods"]}
+    return {key: method for key, method in METHODS.items() if key in there}
 
 
 def cells(result: Result, by: str, level: Level, *, of: Sequence[str]) -> Cells:
@@ -162,7 +168,7 @@ def competitors(result: Result) -> Iterator[str]:
 
     def lines() -> Iterator[list[str]]:
         for epsilon in shown:
-            for key, method in METHODS.items():
+            for key, method in methods(result).items():
                 private = "yes" if method.private else "no"
                 yield [f"{epsilon:g}", method.label, method.level, private, *numbers(key, epsilon)]
             for algorithm in dict.fromkeys(line["method"] for line in result["synthetic"]):
@@ -189,7 +195,7 @@ def truth(result: Result) -> Iterator[str]:
     shown = [place for place, epsilon in enumerate(result["epsilons"]) if epsilon in {0.5, 1.0, 2.0, 4.0}]
 
     def lines() -> Iterator[list[str]]:
-        for key, method in METHODS.items():
+        for key, method in methods(result).items():
             of = [
                 line
                 for name in names(result)

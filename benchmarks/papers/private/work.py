@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.accuracy.references import references
 from benchmarks.datasets import load
+from benchmarks.discrete_noise import seeded
 from benchmarks.papers.private import cost, ours, printed, synthesis, theorem
 from benchmarks.papers.private.grid import (
     EPSILONS,
@@ -24,7 +25,6 @@ from benchmarks.papers.private.grid import (
 )
 from benchmarks.papers.private.methods import METHODS, Ask, units
 from benchmarks.papers.private.printed import Floats
-from tests.support.noise import seeded
 
 Found = dict[str, Any]
 
