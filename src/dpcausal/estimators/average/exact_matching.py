@@ -46,8 +46,8 @@ class ExactMatching(BaseEstimator):
     Reference:
         Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, section III-A2.
         Corrected here: ties among matches are averaged, not broken by the order of the table; the smooth bound holds at
-        every distance (the printed one is off by one where an arm of a stratum runs out) and for empty strata; the
-        sensitivity bound is two to five times smaller; the sampling variance is taken within arms.
+        every distance (the printed one is off by one where an arm of a stratum runs out); the sensitivity bound is two
+        to five times smaller; the sampling variance is taken within arms.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Stratification, Treatment

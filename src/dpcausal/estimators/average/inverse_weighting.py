@@ -76,7 +76,7 @@ class InverseWeighting(BaseEstimator):
 
     Reference:
         PP-IPW: Lee, Gresele, Park and Muandet (2019), Privacy-Preserving Causal Inference via Inverse Probability
-        Weighting; beside the paper in docs/papers/pp-ipw.md. Corrected here: the
+        Weighting; beside the paper in docs/papers/pp-ipw.md. Enforced or corrected here: the
         constant is penalised, lengths of covariates are bounded by the schema and not by the largest in the table,
         scores are clipped, ATT and ATC are divided by the arms' weights and not by n, the score's ridge is undone, all
         units are used in all queries, and the noise that normalising needs is shared. With `output`, weights are

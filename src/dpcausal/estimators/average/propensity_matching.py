@@ -52,9 +52,10 @@ class PropensityMatching(BaseEstimator):
         Yuan et al. (2025), PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data:
         its label level is the outcome level here, its sample level the record level (docs, The papers: PrivATE).
         Corrected here, at outcome level: a match always counts 1 / neighbours, limits chosen here minimise the error
-        model and leave enough matches for all, and there is one noise term instead of two. Corrected at record level
-        too: a record is replaced, not added; the constant is penalised; covariates have public bounds; the solver's
-        inexactness is paid for; and there is an answer where all units are in one arm.
+        model and leave enough matches for all, and there is one noise term instead of two. At record level,
+        as in the paper's proof, a record is replaced, not added; its assumptions are enforced by public bounds of
+        covariates and a penalised constant; the solver's inexactness is paid for; and there is an answer where all
+        units are in one arm.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment

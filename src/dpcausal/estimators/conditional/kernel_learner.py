@@ -71,8 +71,8 @@ class KernelLearner(BaseEstimator):
 
     Reference:
         Schröder, Melnychuk and Feuerriegel (2025), Theorem 2, after Hall, Rinaldo and Wasserman (2013), with the
-        conditions that the theorem needs: a strongly convex objective, a Lipschitz loss, the right power of the
-        kernel's largest value, models that are paid for, and noise by a curve that holds for every epsilon.
+        conditions that the theorem needs: a Lipschitz loss, the square root of the kernel's largest value, models that
+        are paid for, and noise by a curve that holds for every epsilon.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
