@@ -47,3 +47,24 @@ def test_how_many_units_and_queries_were_tried() -> None:
     tried = scale["engines"]["queries"]
     assert all(each["identical"] for each in tried)
     assert says("scaling-measured.md", f"the {len(tried)} queries that were tried ")
+
+
+def test_how_often_what_is_ranked_first_covers_on_ordinary_tables() -> None:
+    cells = {at: found["first ranked"] for at, found in results("ordinary")["after"]["cells"].items()}
+    fresh = ("HF", "HIP", "STATIN", "STATIN-COST")
+
+    def line(name: str, found: list[dict[str, float]]) -> str:
+        runs, given, covered, wrong = (round(sum(numbers)) for numbers in zip(*map(counted, found), strict=True))
+        return f"| {name} | {given:,} of {runs:,} | {covered:,} | {wrong} |"
+
+    def counted(cell: dict[str, float]) -> tuple[float, ...]:
+        given = round(cell["runs"] * cell["given"])
+        return cell["runs"], given, round(given * cell["coverage"]), round(cell["runs"] * cell["wrong_sign"])
+
+    for name in fresh:
+        assert says("ordinary-tables.md", line(name, [cells[f"{name} 20000"]]))
+    others = [cell for at, cell in cells.items() if at.split()[0] not in fresh]
+    assert len(others) == 28
+    assert says("ordinary-tables.md", line("the other 28", others))
+    curved = counted(cells["M 20000"])
+    assert says("ordinary-tables.md", f"{curved[2]:.0f} of {curved[1]:.0f} intervals cover")
