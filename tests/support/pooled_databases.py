@@ -16,6 +16,7 @@ from unittest import mock
 import duckdb
 
 from dpcausal.vault import table
+from dpcausal.vault.coercion import SOURCE
 from dpcausal.vault.engines import memory
 from dpcausal.vault.engines.duckdb import connect
 
@@ -38,7 +39,8 @@ def pooled_connection(
         database = connect(threads)
     connection = database.cursor()
     connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")  # as `connect` does
-    connection.execute("DROP TABLE IF EXISTS coerced")  # that of another population; of tables there are only views
+    # What another table left: a population, a view, and the optimizers that its queries switched off for all.
+    connection.execute(f"DROP TABLE IF EXISTS coerced; DROP VIEW IF EXISTS {SOURCE}; RESET disabled_optimizers")
     weakref.finalize(connection, free.append, database).atexit = False
     return connection
 
