@@ -27,7 +27,7 @@ from tests.support.open_engines import OPENED, Counting, NotHereError
 from tests.support.slow import marked
 
 IN_GATE = {"duckdb": 9, "postgresql": 6, "clickhouse": 4, "spark": 0, "snowflake": 0}
-"""On how many schemas each engine is compared in the gate; `check_engine` adds a few, and the sweep hundreds."""
+"""On how many schemas each engine is compared in the gate; the sweep has hundreds."""
 
 BOTH = (False, True)
 CASES = [
