@@ -135,9 +135,16 @@ def _day(day: str) -> str:
 def main(words: Sequence[str] | None = None) -> None:
     """List the results, or enter those that were measured."""
     parser = argparse.ArgumentParser(prog="python -m checks.evidence", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--measured", nargs="+", choices=sorted(stored().keys() & results().keys()), default=[], metavar="NAME", help="enter these")
-    chosen = parser.parse_args(words)
     known, sources = stored(), Sources()
+    parser.add_argument(
+        "--measured",
+        nargs="+",
+        choices=sorted(known.keys() & results()),
+        default=[],
+        metavar="NAME",
+        help="enter these",
+    )
+    chosen = parser.parse_args(words)
     if chosen.measured:
         known = measured(known, chosen.measured, sources, datetime.now(UTC).date())
         write(known)
