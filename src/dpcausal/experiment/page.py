@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol, Self
 
-from dpcausal.experiment.line import NONE, ScorecardLine
+from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
@@ -131,10 +131,8 @@ class _Shown(Protocol):
 def scorecard_page(scorecard: _Shown) -> str:
     """Return a scorecard as an HTML page, in the design of the reports."""
     first, ratio = scorecard.effects[0], scorecard.sample_ratio
-    counts = {
-        each: sum(line.verdict == each for line in scorecard.lines)
-        for each in ("better", "worse", "no clear difference")
-    }
+    shown: tuple[Verdict, ...] = ("not judged",) if ratio.mismatch else ("better", "worse", "no clear difference")
+    counts = {each: sum(line.verdict == each for line in scorecard.lines) for each in shown}
     counted = "".join(
         f'<li class="{verdict.replace(" ", "-")}"><b>{count}</b>{html_text(_MARKS[verdict])}</li>'
         for verdict, count in counts.items()
