@@ -13,7 +13,8 @@ def fill(folder: Path, key: Hashable, make: Callable[[], object]) -> None:
     Args:
         folder: The folder. What is in it before must follow from the key.
         key: All that decides what `make` does.
-        make: Fills the folder with files that do not say where they are.
+        make: Fills the folder with files that serve wherever they are. A ledger names the place of its first witness,
+            but looks where it is told.
     """
     if key in _MADE:
         shutil.copytree(_MADE[key], folder, dirs_exist_ok=True)
