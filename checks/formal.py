@@ -72,6 +72,7 @@ AXIOMS = frozenset(
 _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
 
 ON_PAPER = {
+    "look_metrics": "the sum over looks is not formalised; one look is that of `metric_moments`",
     "look_moments": "the sum over looks is not formalised; one look is that of `cell_moments`",
     "stratum_contrasts": "no sum over units: one unit changes the coefficients of its stratum",
     "stratum_matches": "no sum over units; smooth sensitivity is not formalised",

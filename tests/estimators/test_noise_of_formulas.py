@@ -84,7 +84,7 @@ class Metrics:
         """Estimate all effects."""
         treatment = source.schema.treatment
         experiment = dpc.Experiment(name="metrics", treatment=treatment, metrics=self.metrics, epsilon=epsilon)
-        release = source.release(experiment.query, experiment.guarantee(source))
+        release = experiment.release(source)
         return metric_effects(release, source, self.metrics)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
-from dpcausal.queries import Cut, LookMoments, Norm, Sensitivity, payment, question
+from dpcausal.queries import Cut, LookMetrics, LookMoments, Norm, Sensitivity, payment, question
 from dpcausal.queries.look_moments import FINE, running_weights, weights
 from dpcausal.schema.columns import Column
 from dpcausal.schema.schema import PROTECTS, Protects
@@ -179,3 +179,100 @@ def test_looks_have_no_version_and_one_payment() -> None:
         LookMoments(Cut("week"), 4).sensitivity(schema, "record", "l2")
     with pytest.raises(QueryError, match="from 1 on"):
         LookMoments(Cut("week"), 0)
+
+
+METRIC_SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", arms=ARMS[:3], compare="high"),
+    outcome=dpc.Real("y", 0, 1, missing=0),
+    covariates=[dpc.Real("v", -2, 2, missing=0), dpc.Binary("z", missing=0), dpc.Category("week", [1, 2, 3])],
+    entry="week",
+)
+METRIC_VALUES = [*itertools.product((0.0, 1.0), (-2.0, 2.0), (0, 1)), (0.4, 2.0, 1), (0.4, 0.3, 0), (1.0, 0.3, 1)]
+"""Units with values at all ends of their ranges, and some inside."""
+
+SEVERAL_METRICS = (
+    LookMetrics(Cut("week"), 1, [["y"]], [1]),
+    LookMetrics(Cut("week"), 1, [["y"], ["v"], ["z"], ["y", "v"]], [1, 2, 3, 4]),
+    LookMetrics(Cut("week"), 1, [["y", "v"]], [1]),
+    LookMetrics(Cut("week"), 1, [["v", "z"], ["y", "z"]], [1, 5]),
+)
+
+
+@cache
+def metric_parts(query: LookMetrics, norm: Norm) -> np.ndarray:
+    """What units in two arms, and one in none, add to their first look: in units of each weight, and of FINE."""
+    coordinates = query.sensitivity(METRIC_SCHEMA, "record", norm).coordinates
+    guarantee = dpc.Guarantee(epsilon=1, delta=1e-6 if norm == "l2" else 0.0)
+    found = [np.zeros(len(coordinates))]
+    for values in METRIC_VALUES:
+        columns = dict(zip(("y", "v", "z"), ([each] * 3 for each in values), strict=True))
+        table = pa.table({"t": ["low", "high", "elsewhere"], "week": [1] * 3, **columns})
+        opened = open_table(DATABASE.from_arrow(table), METRIC_SCHEMA)
+        ticks = exact_answer(query, METRIC_SCHEMA, opened, guarantee).ticks
+        both = np.array([ticks[at.name] / float(at.weight or 0) / FINE for at in coordinates])
+        found += [both * np.array([arm in at.name for at in coordinates]) for arm in ("_1", "_2")]
+    return np.array(found)
+
+
+def most_over_looks(query: LookMetrics, norm: Norm) -> float:
+    """The largest move over all looks, of a unit in any cohorts whose part may be another one at every look."""
+    parts, used, power = metric_parts(query, norm), weights(LOOKS, norm), int(norm[1])
+    lines = [[0] * (cohort - 1) + list(used[: LOOKS - cohort + 1]) for cohort in range(1, LOOKS + 1)]
+    most = 0.0
+    for one, other in itertools.product(lines, lines):
+        moves = [
+            (np.abs(a * parts[:, None] - b * parts[None]) ** power).sum(axis=2).max()
+            for a, b in zip(one, other, strict=True)
+        ]
+        most = max(most, float(sum(moves)))
+    return float(most ** (1 / power))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("query", SEVERAL_METRICS)
+def test_bound_holds_for_many_metrics_and_is_not_loose(query: LookMetrics, norm: Norm) -> None:
+    bound = float(query.sensitivity(METRIC_SCHEMA, "record", norm).bound)
+    assert 0.95 * bound < most_over_looks(query, norm) <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("query", SEVERAL_METRICS)
+def test_parts_of_metrics_are_never_opposite(query: LookMetrics) -> None:
+    """What the sizes are for: without them a unit whose values change from look to look would move looks further."""
+    parts = metric_parts(query, "l2")
+    assert (parts @ parts.T).min() >= -1e-12
+    sizes = [not at.name.startswith("size") for at in query.sensitivity(METRIC_SCHEMA, "record", "l2").coordinates]
+    assert (parts[:, sizes] @ parts[:, sizes].T).min() < -0.1
+
+
+def test_sizes_that_ignore_products_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = SEVERAL_METRICS[2]
+    honest = LookMetrics._noise_weights
+
+    def careless(self: LookMetrics, schema: dpc.Schema, norm: Norm) -> tuple[dict[str, Fraction], Fraction]:
+        return honest(self, schema, norm)[0], Fraction(1)
+
+    monkeypatch.setattr(LookMetrics, "_noise_weights", careless)
+    assert most_over_looks(query, "l2") > 1.1 * float(query.sensitivity(METRIC_SCHEMA, "record", "l2").bound)
+
+
+def test_one_metric_has_the_bound_and_weights_of_the_outcome() -> None:
+    for norm in NORMS:
+        one = LookMetrics(Cut("week"), 1, [["y"]], [1]).sensitivity(schema_for("record"), "record", norm)
+        outcome = sensitivity_of("record", norm)
+        assert one.bound == outcome.bound
+        named = {at.name.removesuffix(" of y"): (at.tick, at.weight) for at in one.coordinates}
+        assert named == {at.name: (at.tick, at.weight) for at in outcome.coordinates}
+
+
+def test_answer_weighs_metrics_of_cohorts_as_their_sums() -> None:
+    table = pa.table(
+        {"t": ["low", "low", "high"], "y": [1.0, 0.0, 1.0], "v": [2.0, 2.0, 0.0], "z": [1, 0, 1], "week": [1, 2, 2]}
+    )
+    query = LookMetrics(Cut("week"), 2, [["y", "v"], ["z"]], [1, 1])
+    guarantee = dpc.Guarantee(epsilon=1, delta=1e-6)
+    opened = open_table(DATABASE.from_arrow(table), METRIC_SCHEMA)
+    found = exact_answer(query, METRIC_SCHEMA, opened, guarantee).ticks
+    assert found["size_1"] == FINE + FINE // 2
+    assert found["total_1 of y"] == 2**20 * (FINE // 2 - FINE)
+    assert found["product_1 of v and y"] == 2**20 * (FINE // 2 - FINE)
+    assert found["total_2 of z"] == 2**20 * FINE

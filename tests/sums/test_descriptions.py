@@ -40,10 +40,11 @@ NO_SUMS = {
     "effect_weights",
     "block_effects",
     "effect_moments",
+    "look_metrics",
     "look_moments",
 }
-"""Answers that are no sums of bounded numbers over units. Two are: one of functions of covariates that are tabulated
-otherwise, and one whose bound is that of all looks together."""
+"""Answers that are no sums of bounded numbers over units. Three are: one of functions of covariates that are tabulated
+otherwise, and two whose bound is that of all looks together."""
 
 
 THREE_ARMS = replace(SCHEMA, entry="ward")  # by which looks are scheduled

@@ -44,6 +44,9 @@ def run(  # noqa: PLR0913, PLR0917
         str, typer.Option(help="The ledger of this table, created with `dpcausal ledger create`: a file or an address.")
     ],
     as_of: AsOf,
+    look: Annotated[
+        int | None, typer.Option(min=1, help="Of several looks: how many cohorts there are so far. Default: all.")
+    ] = None,
     witness: WitnessAddress = "",
     as_json: AsJson = False,
     out: Annotated[
@@ -53,9 +56,9 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Run an experiment on a table: show the price, ask for confirmation, spend it, and print the scorecard.
 
-    All metrics are one query: one pass over the table and one debit. Spending is final. The same experiment on the same
-    table gives the same scorecard again and costs nothing. Exit status 1 if you decline or the budget has too little
-    left, and nothing was spent.
+    All metrics are one query: one pass over the table and one debit. Of several looks the first pays for all. Spending
+    is final. The same experiment on the same table gives the same scorecard again and costs nothing. Exit status 1 if
+    you decline or the budget has too little left, and nothing was spent.
     """
     from dpcausal.rehearsal.pricing import outstanding_cost  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.vault import Vault  # noqa: PLC0415
@@ -67,7 +70,7 @@ def run(  # noqa: PLR0913, PLR0917
     vault = Vault(
         table, read.schema, ledger=open_ledger(ledger, witness), as_of=as_of, resources=Resources(progress=True)
     )
-    due = outstanding_cost(vault, lambda source: source.release(read.query, read.guarantee(source)))
+    due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
     spent = f"spent so far {vault.ledger.spent}, of {vault.ledger.budget}"
     typer.echo(f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} units for {price}; {spent}.", err=True)
@@ -77,7 +80,7 @@ def run(  # noqa: PLR0913, PLR0917
             confirm(price, yes)
         else:
             typer.echo("Everything was answered before: it costs nothing.", err=True)
-        scorecard = read.run(vault)
+        scorecard = read.run(vault, look)
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None

@@ -2,25 +2,29 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import tomli_w
 
 from dpcausal.errors import StudyError
 from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.experiment.estimation import metric_effects
+from dpcausal.experiment.line import LooksSoFar
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
-from dpcausal.guarantee import Guarantee
 from dpcausal.inference.many_outcomes import Method
-from dpcausal.queries import MetricMoments
+from dpcausal.queries import Cut, LookMetrics, MetricMoments
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.schema.columns import Unit, declared_dict
+from dpcausal.release import Release
+from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Category, Unit, column_from_dict, column_to_dict, declared_dict
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_number
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version of the file format."""
 
-_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry")
+_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +57,13 @@ class Experiment:
         unit: How several records of one unit become one; left out when each record is its own unit.
         protects: What is protected: `record`, or `record_within_arm` where arms are public.
         entry: The column by which units enter a growing table, as in `Schema`; left out where the data set has none.
+        cohorts: For several looks: the column that says in which cohort a unit entered, with all its values in their
+            order, also those to come. There is a look after each cohort, and all looks are paid for once. The column is
+            then the `entry`.
+        planned_n: For several looks: the number of units at which intervals are to be narrowest.
+
+    With `cohorts` the intervals and p-values of a scorecard hold at all looks together, however many are read and
+    whenever somebody stops (Robbins' normal mixture, as in `anytime_interval`).
 
     Reference:
         Deng, Xu, Kohavi and Walker (2013), Improving the sensitivity of online controlled experiments by utilizing
@@ -87,6 +98,8 @@ class Experiment:
     unit: Unit | None = None
     protects: Protects = "record"
     entry: str | None = None
+    cohorts: Category | None = None
+    planned_n: int | None = None
 
     def __post_init__(self) -> None:
         metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
@@ -103,6 +116,7 @@ class Experiment:
             raise StudyError(expected="a text as name", got=repr(words)[:200], hint="write it between quotes.")
         check_plain_text("texts of an experiment", words)
         self._check_choices()
+        self._check_looks()
         self._check_missing()
         guarantee_for(self._rehearsal(2), self.epsilon, self.delta)
 
@@ -141,6 +155,18 @@ class Experiment:
                 )
             object.__setattr__(self, "allocation", shares)
 
+    def _check_looks(self) -> None:
+        """Raise unless what concerns several looks is declared whole, or not at all."""
+        if self.cohorts is None and self.planned_n is None:
+            return
+        whole = isinstance(self.planned_n, int) and self.planned_n >= 1
+        if not isinstance(self.cohorts, Category) or not whole or self.entry is not None:
+            raise StudyError(
+                expected="cohorts and planned_n together, and no entry besides",
+                got=f"cohorts {self.cohorts!r}, planned_n {self.planned_n!r}, entry {self.entry!r}"[:300],
+                hint='write for instance cohorts=Category("week", [1, 2, 3, 4]), planned_n=100_000.',
+            )
+
     @property
     def schema(self) -> Schema:
         """What is public about the table: the columns of all metrics. Open a `Vault` with it."""
@@ -154,46 +180,87 @@ class Experiment:
                         hint="a column has the same bounds in every metric.",
                     )
         first, *others = columns.values()
-        return Schema(self.treatment, first, tuple(others), self.unit, self.protects, self.entry)
+        if self.cohorts is None:
+            return Schema(self.treatment, first, tuple(others), self.unit, self.protects, self.entry)
+        if self.cohorts.name in columns:
+            raise StudyError(
+                expected="a column of cohorts that is part of no metric",
+                got=repr(self.cohorts.name),
+                hint="a unit's cohort is when it entered.",
+            )
+        return Schema(self.treatment, first, (*others, self.cohorts), self.unit, self.protects, self.cohorts.name)
 
-    @property
-    def query(self) -> MetricMoments:
-        """The one query that answers all metrics."""
-        return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics])
+    def release(self, source: Source, look: int | None = None) -> Release:
+        """Return the sums of all metrics: one query, or the looks of the schedule so far.
 
-    def guarantee(self, source: Source) -> Guarantee:
-        """Return the guarantee of the query: noise is Laplace, or Gaussian where that is smaller."""
-        query = self.query
-        asked = guarantee_for(source, self.epsilon, self.delta)
-        return narrower(query, source, asked, f"total_0 of {self.metrics[0].column.name}")
-
-    def run(self, source: Source) -> Scorecard:
-        """Ask for all metrics at once, and return the scorecard.
-
-        The same experiment on the same table gives the stored answer, and costs nothing.
+        Noise is Laplace, or Gaussian where that is smaller.
 
         Args:
             source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
+            look: How many cohorts there are so far; None for all of them.
+        """
+        moments = MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics])
+        asked, first = guarantee_for(source, self.epsilon, self.delta), f"total_0 of {self.metrics[0].column.name}"
+        if self.cohorts is None:
+            if look is not None:
+                raise StudyError(
+                    expected="no look, since the experiment declares no cohorts",
+                    got=f"look {look!r}",
+                    hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
+                )
+            return source.release(moments, narrower(moments, source, asked, first))
+        now = len(self.cohorts.values) if look is None else look
+        query = LookMetrics(Cut(self.cohorts.name), now, moments.metrics, moments.weights)
+        return released_so_far(query, source, narrower_at_last_look(query, source, asked, first))
+
+    def run(self, source: Source, look: int | None = None) -> Scorecard:
+        """Ask for all metrics at once, and return the scorecard.
+
+        The same experiment on the same table gives the stored answer, and costs nothing. Of several looks the first
+        pays for all.
+
+        Args:
+            source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
+            look: With `cohorts`: how many there are so far; None for all of them.
 
         Raises:
             BudgetExceededError: If the budget has too little left. Nothing was read.
         """
-        release = source.release(self.query, self.guarantee(source))
+        release = self.release(source, look)
         effects = metric_effects(release, source, self.metrics)
+        if self.cohorts is not None:
+            effects = tuple(self._of_look(effect) for effect in effects)
         sizes = effects[0].arm_sizes
         if sizes is None:
             raise TypeError("every effect of a metric has arm sizes")
         arms = len(self.treatment.arms)
+        looks = None if self.cohorts is None else self._looks(release, sizes)
         return Scorecard(
             name=self.name,
             question=self.question,
             effects=effects,
             kinds={each.label: each.kind for each in self.metrics},
             lower_is_better=tuple(each.label for each in self.metrics if each.lower_is_better),
-            sample_ratio=SampleRatio.of(sizes, self.allocation or (1.0,) * arms),
+            sample_ratio=SampleRatio.of(sizes, self.allocation or (1.0,) * arms, looks=looks.all if looks else 1),
             method=self.method,
             level=self.level,
+            looks=looks,
         )
+
+    def _of_look(self, effect: Effect) -> Effect:
+        """Return an effect that says what one look of several assumes and means."""
+        cohorts = self.cohorts.name if self.cohorts else ""
+        assumed = (
+            f"every unit stays in the cohort ({cohorts}) in which it entered",
+            "metrics of earlier cohorts are final",
+        )
+        alone = "its own interval and p-value are for this look alone; those of the scorecard hold at all looks"
+        return replace(effect, assumptions=(*effect.assumptions, *assumed), notes=(*effect.notes, alone))
+
+    def _looks(self, release: Release, sizes: JointEstimate) -> LooksSoFar:
+        query: LookMetrics = release.query  # type: ignore[assignment]
+        whole = len(self.cohorts.values) if self.cohorts else 1
+        return LooksSoFar(query.look, whole, max(sum(sizes.values), 1.0) / (self.planned_n or 1))
 
     def rehearsed(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Scorecard:
         """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
@@ -216,6 +283,7 @@ class Experiment:
         document |= {"allocation": list(self.allocation)} if self.allocation else {}
         document["treatment"] = declared_dict(self.treatment)
         document |= {"unit": declared_dict(self.unit)} if self.unit else {}
+        document |= {"cohorts": column_to_dict(self.cohorts)} if self.cohorts else {}
         return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
 
     @classmethod
@@ -234,7 +302,7 @@ class Experiment:
         check_format("an experiment", document, VERSION, {})
         del document["version"]
         needed = ("name", "epsilon", "treatment", "metrics")
-        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit"))
+        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit", "cohorts"))
         if not isinstance(document["metrics"], list) or not all(
             isinstance(each, Mapping) for each in document["metrics"]
         ):
@@ -247,5 +315,6 @@ class Experiment:
                 "treatment": build("treatment", Treatment, document["treatment"]),
                 "metrics": tuple(map(Metric.from_dict, document["metrics"])),
                 "unit": build("unit", Unit, document["unit"]) if "unit" in document else None,
+                "cohorts": column_from_dict("cohorts", document["cohorts"]) if "cohorts" in document else None,
             }
         )

@@ -1,4 +1,4 @@
-"""One line of a scorecard."""
+"""What a scorecard is made of: its lines, and which look it is."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,6 +9,21 @@ Verdict = Literal["better", "worse", "no clear difference", "no interval", "not 
 
 NONE = "none"
 """What is written where there is no number."""
+
+
+@dataclass(frozen=True)
+class LooksSoFar:
+    """Which look of a schedule a scorecard is.
+
+    Attributes:
+        look: The number of this look.
+        all: How many looks the schedule has.
+        progress: The number of units so far, noise included, over the planned one.
+    """
+
+    look: int
+    all: int
+    progress: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol, Self
 
-from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
+from dpcausal.experiment.line import NONE, LooksSoFar, ScorecardLine, Verdict
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
@@ -126,6 +126,8 @@ class _Shown(Protocol):
     def simultaneous(self) -> bool: ...
     @property
     def rehearsed(self) -> bool: ...
+    @property
+    def looks(self) -> LooksSoFar | None: ...
 
 
 def scorecard_page(scorecard: _Shown) -> str:
@@ -149,6 +151,7 @@ def scorecard_page(scorecard: _Shown) -> str:
     status = "Rehearsal: no data was read. Only the errors and what can be detected mean anything."
     status = f'<p class="alarm">{html_text(status)}</p>' if scorecard.rehearsed else ""
     size = f"{number(first.n, 0)} units, {len(scorecard.lines)} comparisons with {first.arms[0]}."
+    size += f" Look {scorecard.looks.look} of {scorecard.looks.all}." if scorecard.looks else ""
     size += " " + f"Data as of {first.as_of}." if first.as_of else ""
     note = (
         "Detectable: the smallest true difference that is found with 80 % power. pp: percentage points. Every number "
@@ -200,10 +203,10 @@ def _p_words(p_value: float) -> str:
 
 
 def _interval_words(scorecard: _Shown) -> str:
-    words = {"level": percent(scorecard.level), "method": _METHODS[scorecard.method]}
-    if scorecard.simultaneous:
-        return "{level} intervals hold for all comparisons together; p-values adjusted by {method}.".format(**words)
-    return "{level} intervals hold for each comparison by itself; p-values adjusted by {method}.".format(**words)
+    together = "for all comparisons together" if scorecard.simultaneous else "for each comparison by itself"
+    looks = f", at all {scorecard.looks.all} looks" if scorecard.looks else ""
+    method = _METHODS[scorecard.method]
+    return f"{percent(scorecard.level)} intervals hold {together}{looks}; p-values adjusted by {method}."
 
 
 def _table(lines: Sequence[ScorecardLine]) -> str:

@@ -28,6 +28,7 @@ class SampleRatio:
         allocation: The share that each was meant to get.
         statistic: The statistic.
         p_value: The probability of one as large if the allocation is right.
+        looks: How many looks there will be; the threshold is divided among them.
 
     Reference:
         Fabijan and others (2019), Diagnosing sample ratio mismatch in online controlled experiments.
@@ -38,10 +39,11 @@ class SampleRatio:
     allocation: tuple[float, ...]
     statistic: float
     p_value: float
+    looks: int = 1
 
     @classmethod
-    def of(cls, sizes: JointEstimate, allocation: Sequence[float]) -> Self:
-        """Test released sizes against an allocation.
+    def of(cls, sizes: JointEstimate, allocation: Sequence[float], *, looks: int = 1) -> Self:
+        """Test released sizes against an allocation, at one of so many looks.
 
         Example:
             >>> sizes = JointEstimate(("a", "b"), (5_200.0, 4_800.0), ((0.0, 0.0), (0.0, 0.0)), ())
@@ -65,12 +67,12 @@ class SampleRatio:
             p_value = float((1 + (drawn >= statistic).sum()) / (1 + _DRAWS))
         else:
             p_value = chi_squared_beyond(statistic, len(moved))
-        return cls(sizes.names, tuple(map(float, values)), tuple(map(float, shares)), statistic, p_value)
+        return cls(sizes.names, tuple(map(float, values)), tuple(map(float, shares)), statistic, p_value, looks)
 
     @property
     def mismatch(self) -> bool:
         """Whether the arms are mismatched: then no metric of the experiment should be trusted."""
-        return self.p_value < _MISMATCH
+        return self.p_value < _MISMATCH / self.looks
 
     def __str__(self) -> str:
         word = "MISMATCH: find the cause before you read any metric" if self.mismatch else "as declared"

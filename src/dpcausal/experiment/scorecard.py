@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import RefusedError
-from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
+from dpcausal.experiment.line import NONE, LooksSoFar, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
+from dpcausal.inference.anytime import anytime_half_width, anytime_p_value
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.release import format_receipt, units_of
 from dpcausal.results.effect import Effect
@@ -37,7 +38,7 @@ thousandth, and an error without a normal part takes long to invert."""
 
 @dataclass(frozen=True, kw_only=True)
 class Scorecard:
-    """The result of an experiment: public, and made of one release.
+    """The result of an experiment: public, and made of one release, or of the looks of a schedule so far.
 
     Attributes:
         name: The experiment.
@@ -48,6 +49,7 @@ class Scorecard:
         sample_ratio: Whether the arms have the declared sizes.
         method: How p-values are adjusted.
         level: The level of the intervals.
+        looks: Which look it is, where there are several; intervals and p-values then hold at all looks together.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Scorecard:
     sample_ratio: SampleRatio
     method: Method
     level: float
+    looks: LooksSoFar | None = None
 
     @property
     def simultaneous(self) -> bool:
@@ -84,17 +87,16 @@ class Scorecard:
     def lines(self) -> tuple[ScorecardLine, ...]:
         """One line for each metric and each arm but the control."""
         tested = [effect for effect in self.effects if not effect.no_interval]
-        errors = [_errors(effect.sampling_sd or 0.0, effect.noise) for effect in self.effects]
+        each = 1 - (1 - self.level) / len(tested) if self.simultaneous and tested else self.level
         p_values = {
-            id(effect): min(2 * beyond(abs(effect.estimate), *error), 1.0)
-            for effect, error in zip(self.effects, errors, strict=True)
-            if not effect.no_interval
+            id(effect): self._p_value(effect.estimate, effect.sampling_sd or 0.0, effect.noise, 1 - each)
+            for effect in tested
         }
         adjusted = dict(zip(p_values, adjusted_p_values(list(p_values.values()), self.method), strict=True))
-        each = 1 - (1 - self.level) / len(tested) if self.simultaneous and tested else self.level
         lines = []
-        for effect, error in zip(self.effects, errors, strict=True):
-            half = inverted_half_width(*error, each)
+        for effect in self.effects:
+            error = effect.sampling_sd or 0.0, effect.noise
+            half = self._half_width(*error, each, 0.0)
             shown = not effect.no_interval
             lift = self._lift(effect, each) if shown else None
             lines.append(
@@ -113,7 +115,7 @@ class Scorecard:
                     lift_high=lift.high if lift else None,
                     p_value=p_values.get(id(effect)),
                     adjusted_p_value=adjusted.get(id(effect)),
-                    detectable=half + inverted_half_width(*error, 2 * _POWER - 1),
+                    detectable=half + inverted_half_width(*_errors(*error), 2 * _POWER - 1),
                     sampling_sd=effect.sampling_sd or 0.0,
                     privacy_sd=effect.privacy_sd,
                     verdict=self._verdict(effect, adjusted.get(id(effect))),
@@ -124,9 +126,22 @@ class Scorecard:
 
     def _lift(self, effect: Effect, level: float) -> Measure | None:
         try:
-            return shifted(ratio_of_means(effect.compared_means(), level, "ratio", _half_width), "lift", -1.0)
+            return shifted(ratio_of_means(effect.compared_means(), level, "ratio", self._half_width), "lift", -1.0)
         except RefusedError:
             return None
+
+    def _half_width(self, sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
+        """Return half the width of an interval; of one that holds at all looks where there are several."""
+        if self.looks is None:
+            return inverted_half_width(*_errors(sampling_sd, noise), level) + bias
+        now = self.looks
+        return anytime_half_width(sampling_sd, noise, 1 - level, look=now.look, progress=now.progress) + bias
+
+    def _p_value(self, estimate: float, sampling_sd: float, noise: tuple[NoiseTerm, ...], alpha: float) -> float:
+        if self.looks is None:
+            return min(2 * beyond(abs(estimate), *_errors(sampling_sd, noise)), 1.0)
+        now = self.looks
+        return anytime_p_value(estimate, sampling_sd, noise, look=now.look, progress=now.progress, tuned_alpha=alpha)
 
     def _verdict(self, effect: Effect, p_value: float | None) -> Verdict:
         if p_value is None:
@@ -141,11 +156,13 @@ class Scorecard:
     def interval_words(self) -> str:
         """What the intervals mean, in words."""
         together = "hold for all comparisons together" if self.simultaneous else "hold for each comparison by itself"
+        together += f", at all {self.looks.all} looks" if self.looks else ""
         return f"{self.level:.0%} intervals {together}; p-values adjusted by {self.method.replace('_', '-')}"
 
     def __str__(self) -> str:
         first = self.effects[0]
         table = [*table_rows("WARNING", first.guarantee.warnings), ("sample ratio", str(self.sample_ratio))]
+        table += [("look", f"{self.looks.look} of {self.looks.all}")] if self.looks else []
         table += [("intervals", self.interval_words), *units_of(first.n, first.receipts)]
         table += [("privacy", str(first.guarantee)), ("paid", format_receipt(first.receipts[0]))]
         title = f"{'Rehearsal (no data read, nothing spent): ' if self.rehearsed else ''}{self.name}"
@@ -199,6 +216,7 @@ class Scorecard:
             "method": self.method,
             "level": self.level,
             "simultaneous": self.simultaneous,
+            "looks": asdict(self.looks) if self.looks else None,
             "guarantee": first.guarantee.to_dict(),
             "receipt": asdict(first.receipts[0]),
             "sample_ratio": asdict(self.sample_ratio) | {"mismatch": self.sample_ratio.mismatch},
@@ -231,10 +249,6 @@ def _errors(sampling_sd: float, noise: tuple[NoiseTerm, ...]) -> tuple[float, tu
     """Return a sampling error and privacy noise as few terms, which are quick to invert."""
     privacy_sd = math.sqrt(sum(term.variance for term in noise))
     return max(sampling_sd, _LEAST_SAMPLING * privacy_sd), few_terms(noise)
-
-
-def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
-    return inverted_half_width(*_errors(sampling_sd, noise), level) + bias
 
 
 def limits(low: float | None, high: float | None) -> str:

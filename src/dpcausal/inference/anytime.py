@@ -20,6 +20,9 @@ _FAR_NORMAL, _FAR_LAPLACE = 8.0, 30.0
 _MANY = 20
 """Beyond so many parts, the distribution of a sum of Laplace noise is smooth, and is not rounded to cells."""
 
+_SMALLEST_P, _P_STEP = 1e-9, 0.005
+"""The smallest p-value that is told from 0, and how far the logarithm of one may be rounded up."""
+
 
 def anytime_interval(
     effect: Effect, *, look: int, tuned_n: int, alpha: float = 0.05, noise_share: float = 0.2
@@ -72,12 +75,73 @@ def anytime_interval(
             hint="print the effect to see the rest.",
         )
     sampling_sd = math.hypot(effect.sampling_sd or 0.0, effect.between_sd)
-    limit = mixture_limit(effect.n / tuned_n, (1 - noise_share) * alpha)
-    half = with_noise(sampling_sd, limit, effect.noise, noise_share * alpha / (look * (look + 1))) + effect.bias_bound
+    half = anytime_half_width(
+        sampling_sd, effect.noise, alpha, look=look, progress=effect.n / tuned_n, noise_share=noise_share
+    )
+    half += effect.bias_bound
     return effect.estimate - half, effect.estimate + half
 
 
-def mixture_limit(progress: float, alpha: float) -> float:
+def anytime_half_width(  # noqa: PLR0913 (all but three have names)
+    sampling_sd: float,
+    noise: Sequence[NoiseTerm],
+    alpha: float,
+    *,
+    look: int,
+    progress: float,
+    noise_share: float = 0.2,
+    tuned_alpha: float | None = None,
+) -> float:
+    """Return half the width of the interval of an estimate at one look, as in `anytime_interval`.
+
+    Args:
+        sampling_sd: The standard error without privacy noise.
+        noise: The privacy noise.
+        alpha: The probability that any look's interval misses.
+        look: The number of this look; the first is 1.
+        progress: The number of units so far over that at which intervals are narrowest.
+        noise_share: The part of alpha that is for the privacy noise.
+        tuned_alpha: The alpha at which intervals are narrowest there; by default this one. With one tuning, a smaller
+            alpha always means a wider interval, which p-values rest on.
+    """
+    tuned = None if tuned_alpha is None else (1 - noise_share) * tuned_alpha
+    limit = mixture_limit(progress, (1 - noise_share) * alpha, tuned)
+    return with_noise(sampling_sd, limit, noise, noise_share * alpha / (look * (look + 1)))
+
+
+def anytime_p_value(  # noqa: PLR0913
+    estimate: float,
+    sampling_sd: float,
+    noise: Sequence[NoiseTerm],
+    *,
+    look: int,
+    progress: float,
+    tuned_alpha: float,
+) -> float:
+    """Return the smallest alpha at which the interval at one look leaves out 0, rounded up by less than a hundredth.
+
+    Whatever the number of looks, the smallest of their p-values is below any alpha with probability alpha at most where
+    there is no effect.
+
+    Example:
+        >>> round(anytime_p_value(4.0, 1.0, [], look=3, progress=1.0, tuned_alpha=0.05), 4)
+        0.0026
+    """
+
+    def leaves_out_0(alpha: float) -> bool:
+        half = anytime_half_width(sampling_sd, noise, alpha, look=look, progress=progress, tuned_alpha=tuned_alpha)
+        return half < abs(estimate)
+
+    low, high = math.log(_SMALLEST_P), 0.0
+    if leaves_out_0(_SMALLEST_P):
+        return _SMALLEST_P
+    while high - low > _P_STEP:
+        middle = (low + high) / 2
+        low, high = (low, middle) if leaves_out_0(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def mixture_limit(progress: float, alpha: float, tuned_alpha: float | None = None) -> float:
     """Return how many standard errors a sum of independent terms stays within at all times, with probability 1 - alpha.
 
     It is Robbins' normal mixture (Robbins 1970; Howard and others 2021), narrowest where `progress` is 1.
@@ -85,6 +149,7 @@ def mixture_limit(progress: float, alpha: float) -> float:
     Args:
         progress: The number of terms so far over the number for which the limit is to be narrowest.
         alpha: The probability of ever being outside.
+        tuned_alpha: The probability for which it is to be narrowest there; by default alpha.
 
     Example:
         >>> [round(mixture_limit(progress, 0.05), 2) for progress in (0.1, 1.0, 10.0)]
@@ -92,7 +157,7 @@ def mixture_limit(progress: float, alpha: float) -> float:
     """
     best = 1.0  # how many times the mixture's own size; it is narrowest where best = log((1 + best) / alpha²)
     for _ in range(50):
-        best = math.log((1 + best) / alpha**2)
+        best = math.log((1 + best) / (alpha if tuned_alpha is None else tuned_alpha) ** 2)
     times = progress * best
     return math.sqrt((1 + 1 / times) * math.log((1 + times) / alpha**2))
 

@@ -43,7 +43,9 @@ from dpcausal.queries.features import with_indicators
 from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentMoments
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
+from dpcausal.queries.look_moments import LookMetrics as LookMetrics
 from dpcausal.queries.look_moments import LookMoments as LookMoments
+from dpcausal.queries.look_moments import LookQuery
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
 from dpcausal.queries.missing_outcomes import MissingOutcomes as MissingOutcomes
@@ -138,7 +140,7 @@ def payment(query: Query, question: dict[str, Any]) -> dict[str, Any]:
 
 def previous_look(query: Query) -> Query | None:
     """Return the look before a look of a prepaid schedule; None for the first, and for any other query."""
-    if not isinstance(query, LookMoments) or query.look == 1:
+    if not isinstance(query, LookQuery) or query.look == 1:
         return None
     return replace(query, look=query.look - 1)
 

@@ -1,6 +1,7 @@
-"""Sums of the outcome in every declared arm at one look of a prepaid schedule of looks at a growing table."""
+"""Sums of the outcome, or of metrics, in every declared arm at one look of a schedule that is paid for once."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -10,6 +11,7 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
+from dpcausal.queries.metric_moments import MetricMoments
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema.expectations import Expectations
 from dpcausal.schema.schema import Protects, Schema
@@ -25,20 +27,19 @@ MOST_LOOKS = 1_000
 
 
 @dataclass(frozen=True)
-class LookMoments(Query):
-    """At one look, in every declared arm: sums over the cohorts so far, each with a public weight.
+class LookQuery(Query):
+    """The base of queries that are one look of a schedule: sums over the cohorts so far, each with a public weight.
 
     A unit belongs to the cohort in which it entered, for good; cohorts are numbered in the order of `cohorts`. Look t
-    adds up, for the cohorts 1 to t, the number of units, the outcomes and the deficits of squares of each arm, as
-    `CellMoments` does, each cohort times `weights(...)[t - cohort]`. The sums over all units so far follow from the
-    looks so far (`running_weights`). All looks together are paid for once. Proof: docs/proofs/look_moments.md.
+    adds up what units add to sums in every declared arm, for the cohorts 1 to t, each cohort times
+    `weights(...)[t - cohort]`. The sums over all units so far follow from the looks so far (`running_weights`). All
+    looks together are paid for once. Proof: docs/proofs/look_moments.md.
 
     Attributes:
         cohorts: The schema's column of entry, which says when a unit entered: one look for each of its values or bins.
         look: Which look this is; the first is 1.
     """
 
-    name: ClassVar[str] = "look_moments"
     adds_up: ClassVar[bool] = True
     prepaid: ClassVar[bool] = True
     most_units: ClassVar[int] = 2**31
@@ -50,6 +51,10 @@ class LookMoments(Query):
         object.__setattr__(self, "cohorts", cuts_of([self.cohorts])[0])
         if not (isinstance(self.look, int) and not isinstance(self.look, bool) and self.look >= 1):
             raise QueryError(expected="the number of a look, from 1 on", got=repr(self.look), hint="write look=1.")
+
+    def cohort_sums(self, schema: Schema) -> Sums:
+        """Return as data what the answer is made of: the sums of every cohort in every declared arm."""
+        raise NotImplementedError
 
     def looks(self, schema: Schema) -> int:
         """Return the number of looks in the schedule, one for each cohort."""
@@ -70,6 +75,23 @@ class LookMoments(Query):
                 'the ledger\'s first vault: Schema(…, entry="week").',
             )
         return looks
+
+
+@dataclass(frozen=True)
+class LookMoments(LookQuery):
+    """At one look, in every declared arm: the number of units, the sum of outcomes and the deficit of their squares.
+
+    Look t adds them up over the cohorts 1 to t, as `CellMoments` does, each cohort times its weight at that look.
+
+    Attributes:
+        cohorts: The schema's column of entry, which says when a unit entered: one look for each of its values or bins.
+        look: Which look this is; the first is 1.
+    """
+
+    name: ClassVar[str] = "look_moments"
+
+    cohorts: Cut
+    look: int
 
     def cells(self, schema: Schema) -> tuple[str, ...]:
         """Return what follows the name of a sum for each declared arm, by its place."""
@@ -117,6 +139,93 @@ class LookMoments(Query):
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         cuts = (cut for (cut,) in single_cuts(schema) if cut.name == schema.entry)
         return tuple(cls(cut, look) for cut in cuts for look in (1, cut.bins(schema)))
+
+
+@dataclass(frozen=True)
+class LookMetrics(LookQuery):
+    """At one look, in every declared arm: the sums of `MetricMoments`, for all metrics of an experiment at once.
+
+    Look t adds them up over the cohorts 1 to t, each cohort times its weight at that look. Metrics share the noise by
+    their weights, as in `MetricMoments`.
+
+    Attributes:
+        cohorts: The schema's column of entry, which says when a unit entered: one look for each of its values or bins.
+        look: Which look this is; the first is 1.
+        metrics: For each metric the names of its columns, as in `MetricMoments`.
+        weights: The weight of each metric.
+    """
+
+    name: ClassVar[str] = "look_metrics"
+
+    cohorts: Cut
+    look: int
+    metrics: Sequence[Sequence[str]]
+    weights: Sequence[float]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        moments = MetricMoments(self.metrics, self.weights)
+        object.__setattr__(self, "metrics", moments.metrics)
+        object.__setattr__(self, "weights", moments.weights)
+
+    @property
+    def moments(self) -> MetricMoments:
+        """The same sums of all units, as an experiment with a single look asks for them."""
+        return MetricMoments(self.metrics, self.weights)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return this look's coordinates, and how far one unit can move those of all looks together."""
+        used, ticks = weights(self.looks(schema), norm), self.moments.ticks(schema)
+        sizes, most = self._noise_weights(schema, norm)
+        coordinates = tuple(
+            Coordinate(name, ticks.get(key, 1.0) / FINE, sizes[key])
+            for name, key in self._arm_sums(schema).keys.items()
+        )
+        looks = Fraction(sum(used)) if norm == "l1" else root_above(Fraction(sum(each**2 for each in used)))
+        return Sensitivity(norm, coordinates, looks * most)
+
+    def _noise_weights(self, schema: Schema, norm: Norm) -> tuple[dict[str, Fraction], Fraction]:
+        """Return the weight of each sum by its name in the description, and the bound of a look's own cohort."""
+        shares, products = self.moments.shares, self.moments.products
+        crossing = sum(products.values(), Fraction(0))
+        if norm == "l1":
+            size = Fraction(1, 4 * math.ceil(len(shares) ** (2 / 3)))
+            total = {name: 2 * GRID / share for name, share in shares.items()}
+            deficit = {name: 2 * each for name, each in total.items()}
+            crossed = {pair: 8 * GRID / share for pair, share in products.items()}
+            found, most = {"size": 1 / size}, 2 * (Fraction(1, 2) + crossing / 8 + size)
+        else:
+            total = deficit = {name: 2 * GRID * root_above(1 / share) for name, share in shares.items()}
+            crossed = {pair: 2 * GRID * root_above(1 / share) for pair, share in products.items()}
+            found, most = {"size": 2 / root_above(1 + crossing)}, root_above(1 + crossing)
+        found |= {f"total{{}} of {name}": each for name, each in total.items()}
+        found |= {f"deficit{{}} of {name}": each for name, each in deficit.items()}
+        return found | {f"product{{}} of {one} and {other}": each for (one, other), each in crossed.items()}, most
+
+    def _arm_sums(self, schema: Schema) -> Sums:
+        (sums,) = self.moments.sums(schema, "record", "l2")
+        return sums
+
+    def cohort_sums(self, schema: Schema) -> Sums:
+        sums = self._arm_sums(schema)
+        return Sums(strata([self.cohorts], schema) | dict(sums.cells), sums.numbers, everyone=True)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        self.moments.columns(schema)  # raises for what is no metric
+        names = {self.cohorts.name, *self.moments.shares}
+        outcome = (schema.outcome,) if schema.outcome.name in names else ()
+        return schema.treatment.every_arm, *outcome, *(each for each in schema.covariates if each.name in names)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        cuts = [cut for (cut,) in single_cuts(schema) if cut.name == schema.entry]
+        asked = [each for each in MetricMoments.examples(schema) if schema.entry not in each.shares]
+        return tuple(
+            cls(cut, look, each.metrics, each.weights)
+            for cut in cuts
+            for each in asked
+            for look in (1, cut.bins(schema))
+        )
 
 
 def norm_of(guarantee: Guarantee) -> Norm:

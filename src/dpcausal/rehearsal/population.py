@@ -22,7 +22,9 @@ from dpcausal.queries import (
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
+    LookMetrics,
     MetricMoments,
+    Norm,
     Query,
     ReceivedMoments,
     StratumCounts,
@@ -30,6 +32,7 @@ from dpcausal.queries import (
     WeightedCounts,
     WeightedCovariates,
 )
+from dpcausal.queries.look_moments import norm_of
 from dpcausal.schema.columns import Column, Indicator
 from dpcausal.schema.expectations import Expectations
 from dpcausal.schema.real import Real
@@ -56,20 +59,23 @@ _OUTCOME = ""
 """The outcome's name among the columns of a role; no covariate is called so."""
 
 
-def expected_sums(query: Query, expectations: Expectations, coordinates: Iterable[Coordinate]) -> dict[str, float]:
+def expected_sums(
+    query: Query, expectations: Expectations, coordinates: Iterable[Coordinate], guarantee: Guarantee
+) -> dict[str, float]:
     """Return the expected answer to a query that adds up units, in the schema's units."""
     parts = {part.name: getattr(expectations, part.name) for part in fields(Expectations)}
     smallest = min(share for share in expectations.arm_shares if share)
     size = min(max(_SIZE, math.ceil(_FEWEST / smallest)), _LARGEST)
-    sums = _sums(query, Expectations(**parts | {"n": size}))  # type: ignore[arg-type]
+    sums = _sums(query, Expectations(**parts | {"n": size}), norm_of(guarantee))  # type: ignore[arg-type]
     return {at.name: sums[at.name] * at.tick * expectations.n / size for at in coordinates}
 
 
 @lru_cache(1024)
-def _sums(query: Query, expectations: Expectations) -> Mapping[str, int]:
+def _sums(query: Query, expectations: Expectations, norm: Norm) -> Mapping[str, int]:
     engine = _engine(expectations, _Roles.of(query, expectations))
-    # A sum depends on no guarantee, and draws nothing.
-    context = AnswerContext(query, expectations.schema, engine, Guarantee(epsilon=1.0), cast("Draws", None))
+    # A sum depends on nothing else of the guarantee, and draws nothing.
+    guarantee = Guarantee(epsilon=1.0, delta=0.0 if norm == "l1" else 1e-6)
+    context = AnswerContext(query, expectations.schema, engine, guarantee, cast("Draws", None))
     return ANSWERS[type(query)](context).ticks
 
 
@@ -108,6 +114,9 @@ class _Roles:
                 roles = cls(measures=(*([(after, _OUTCOME)] if after else []), (before, after)), repeat=True)
             case MetricMoments():
                 roles = cls(measures=_measures(names, query.products, schema.outcome.name))
+            case LookMetrics(cohorts=cohorts):
+                metrics = _measures(_without(cohorts.name, names), query.moments.products, schema.outcome.name)
+                roles = cls(measures=metrics, independent=(cohorts.name,))
             case ReceivedMoments(received=received) | InstrumentMoments(received=received):
                 roles = cls(predictors=_without(received, names), received=received)
             case WeightedCounts(event=event):

@@ -128,7 +128,7 @@ class Rehearsal(Expectations):
         if values is None:
             from dpcausal.rehearsal.population import expected_sums  # noqa: PLC0415 (slow to load)
 
-            values = expected_sums(query, expectations, coordinates)
+            values = expected_sums(query, expectations, coordinates, guarantee)
         ticks = tuple([round(values[at.name] / at.tick) for at in coordinates])
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
         one = Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)

@@ -1,7 +1,6 @@
 """Difference in means of all units so far, at each look of a prepaid schedule."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,11 +9,9 @@ from dpcausal.estimators.average.arm_contrasts import contrasts_of, standardised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import CellMeans, effect_of
 from dpcausal.estimators.messages import NO_INTERFERENCE
-from dpcausal.guarantee import Guarantee
+from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.queries import Cut, LookMoments
-from dpcausal.queries.calibration import calibrate
-from dpcausal.queries.look_moments import norm_of, running_weights, weights
-from dpcausal.release import Release
+from dpcausal.queries.look_moments import running_weights, weights
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary, Category
 from dpcausal.schema.schema import Schema
@@ -89,9 +86,8 @@ class ScheduledDifference(BaseEstimator):
         looks = self._query(1).looks(schema)
         now = self._query(looks if self.look is None else self.look)
         now.looks(schema)
-        guarantee = _narrower(now, source, guarantee_for(source, epsilon, delta))
-        releases = [source.release(self._query(look), guarantee) for look in range(1, now.look + 1)]
-        cells = CellMeans(running(releases, schema), schema)
+        guarantee = narrower_at_last_look(now, source, guarantee_for(source, epsilon, delta), "total_0")
+        cells = CellMeans(released_so_far(now, source, guarantee), schema)
         means = standardised(cells, treatment)
         return effect_of(
             source,
@@ -136,27 +132,3 @@ class ScheduledDifference(BaseEstimator):
 
     def _query(self, look: int) -> LookMoments:
         return LookMoments(Cut(self.cohorts) if isinstance(self.cohorts, str) else self.cohorts, look)
-
-
-def running(releases: Sequence[Release], schema: Schema) -> Release:
-    """Return the newest look's release with the sums over all units so far in place of its own, and their noise."""
-    last = releases[-1]
-    query: LookMoments = last.query  # type: ignore[assignment]
-    back = np.array(running_weights(weights(query.looks(schema), norm_of(last.guarantee)))[: len(releases)])
-    values = back[::-1] @ np.array([release.values for release in releases])
-    sds = [(scale or 0.0) * float(np.linalg.norm(back)) for scale in last.scales]
-    parts = last.parts * (len(releases) if last.family == "laplace" else 1)
-    return replace(last, values=tuple(map(float, values)), scales=tuple(sds), parts=parts)
-
-
-def _narrower(query: LookMoments, source: Source, guarantee: Guarantee) -> Guarantee:
-    """Return the guarantee, with delta 0 where that means less noise at the last look; the same at every look."""
-    if guarantee.delta == 0 or source.rule == "zcdp":
-        return guarantee
-    pure, sds = replace(guarantee, delta=0.0), []
-    for each in (pure, guarantee):
-        noise = calibrate(query, source.schema, each)
-        back = running_weights(weights(query.looks(source.schema), norm_of(each)))
-        one = (noise.scales[0] or 0.0) * (2**0.5 if noise.family == "laplace" else 1.0)
-        sds.append(one * float(np.linalg.norm(back)))
-    return pure if sds[0] <= sds[1] else guarantee
