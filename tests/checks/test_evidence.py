@@ -101,15 +101,16 @@ def test_every_command_is_one_of_this_checkout() -> None:
 
 
 def naming_a_result(docs: Path) -> set[str]:
-    """The pages that name the command of a stored result, or its file."""
+    """The pages that name the command of a stored result, or its file, or have a table that is written from one."""
     known = evidence.stored()
     modules = {module for each in known.values() for module in each.modules}
     named = re.compile(r"python -m (\w+\.[\w.]+)|benchmarks/results/(\w+)")
     found = set()
     for page in docs.rglob("*.md"):
-        for command, file in named.findall(page.read_text(encoding="utf-8")):
-            if command in modules or file in known:
-                found.add(page.relative_to(docs).as_posix())
+        text = page.read_text(encoding="utf-8")
+        names = any(command in modules or file in known for command, file in named.findall(text))
+        if names or re.search(r"^<!-- [\w ]+ begin -->$", text, re.MULTILINE):
+            found.add(page.relative_to(docs).as_posix())
     return found
 
 
@@ -121,14 +122,15 @@ def test_every_page_that_shows_a_result_says_when_it_was_measured() -> None:
         assert re.match(r"# .+\n\n", text), page  # the note comes below a title
 
 
-def test_a_page_that_names_a_command_or_a_result_is_found(tmp_path: Path) -> None:
+def test_a_page_that_shows_a_result_is_found(tmp_path: Path) -> None:
     for name, text in {
         "new.md": "`python -m benchmarks.pooling --runs 9` gave 95 %.",
         "stored.md": "Stored in `benchmarks/results/planning.json`.",
+        "written.md": "<!-- sizes begin -->\n\n| | |\n\n<!-- sizes end -->",
         "others.md": "`python -m benchmarks.data` lists files, `python -m checks.commands` writes them.",
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    assert naming_a_result(tmp_path) == {"new.md", "stored.md"}
+    assert naming_a_result(tmp_path) == {"new.md", "stored.md", "written.md"}
 
 
 def test_a_result_is_stale_once_code_that_it_runs_has_changed(sources: Sources) -> None:
