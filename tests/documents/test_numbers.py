@@ -3,6 +3,8 @@
 import math
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
@@ -102,3 +104,21 @@ def test_gaussian_noise_of_one_difference_is_twice_that_of_laplace() -> None:
         release = dpc.Rehearsal(schema, n=2_000).release(query, dpc.Guarantee(epsilon=1.0, delta=delta))
         sds.append(math.sqrt(release.variance(release.names[0])))
     assert 1.5 < sds[1] / sds[0] < 3
+
+
+@pytest.mark.parametrize(("n", "narrower"), [(300, False), (1_000, True)])
+def test_units_that_winsorising_needs(n: int, narrower: bool) -> None:
+    """Costs whose public range is several times too wide, at epsilon 1."""
+    assert says("choosing.md", "It needs about a thousand units at epsilon 1, and pays if the public range is several")
+    ratios = []
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        arm = random.integers(0, 2, n)
+        table = pa.table({"t": arm, "y": random.gamma(4, 5_000, n) + 2_000 * arm})
+        schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 200_000))
+        vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=2))
+        plain = dpc.DifferenceInMeans()
+        effects = [each.estimate(vault, epsilon=1.0) for each in (dpc.Winsorised(plain), plain)]
+        widths = [effect.interval()[1] - effect.interval()[0] for effect in effects]
+        ratios.append(widths[0] / widths[1])
+    assert (float(np.median(ratios)) < 0.8) == narrower
