@@ -2,10 +2,12 @@
 
 `benchmarks/results/evidence.json` has an entry for each stored result: the command, the day, the version, the digest of
 the result's own file, and that of the import closure of the command's module. Where that closure is another one now,
-the result is stale. Pages of the documentation say so where they show it, by themselves (`checks.mkdocs_hooks`).
+the result is stale. Any change of a file counts, also of a comment; libraries from elsewhere do not. Pages of the
+documentation say so where they show it, by themselves (`checks.mkdocs_hooks`).
 
-`python -m checks.evidence` lists all results, the stale ones first. `python -m checks.evidence --measured NAME` enters
-a result that was measured today with the code that is here.
+`python -m checks.evidence` lists all results, those that need something done first. `python -m checks.evidence
+--measured NAME` enters a result that was measured today with the code that is here. The entry of a new result, with its
+commands and pages, is written by hand before.
 """
 
 import argparse
@@ -20,8 +22,9 @@ import dpcausal
 from checks.closure import ROOT, WRITTEN, Sources
 
 FILE = ROOT / WRITTEN / "evidence.json"
-NOT_RESULTS = {FILE.name, "ordinary_truths.json"}
-"""Files among the results that are none: this record, and true effects that benchmarks keep for themselves."""
+NOT_RESULTS = {FILE.name, "ordinary_truths.json", "ordinary_runs", "realistic_runs"}
+"""What is among the results and is none: this record, true effects that benchmarks keep for themselves, and folders of
+single runs, which results of their own sum up."""
 
 _MEANING = """\
     These commands gave the figures on this page. Where any code that a command runs has changed since, it says so; that
@@ -75,6 +78,19 @@ def results() -> dict[str, Path]:
     return {file.stem: file for file in sorted(FILE.parent.glob("*.json")) if file.name not in NOT_RESULTS}
 
 
+def faults(known: Mapping[str, Evidence]) -> dict[str, str]:
+    """Return what is wrong, by name: a file without an entry, or one that changed since it was entered."""
+    files = results()
+    found = {each.name: "is no result" for each in FILE.parent.iterdir() if each.name not in NOT_RESULTS}
+    found = {name: words for name, words in found.items() if not (name.endswith(".json") and Path(name).stem in files)}
+    found |= dict.fromkeys(files.keys() - known.keys(), "has no entry")
+    found |= dict.fromkeys(known.keys() - files.keys(), "has no file")
+    for name in files.keys() & known.keys():
+        if known[name].result != digest_of_result(files[name]):
+            found[name] = "changed since it was entered"
+    return found
+
+
 def digest_of_result(file: Path) -> str:
     """Return the digest of a result's file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
@@ -109,19 +125,30 @@ def measured(known: Mapping[str, Evidence], names: Iterable[str], sources: Sourc
 
 def note(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
     """Return what a page says about its results, as Markdown; nothing where it shows none."""
-    shown = {name: each for name, each in known.items() if page in each.pages}
+    shown = _shown(page, known)
     if not shown:
         return ""
-    days = sorted({each.date for each in shown.values()})
-    count = len(old & shown.keys())
-    since = {0: "the code is still the same", len(shown): "code has changed since"}
-    title = since.get(count, f"code has changed since for {count} of {len(shown)} results")
     lines = [
         f"    - {_day(each.date)}, version {each.version}, {'' if name in old else 'not '}changed since: "
         + ", ".join(f"`{command}`" for command in each.commands)
         for name, each in sorted(shown.items(), key=lambda item: item[1].date)
     ]
-    return "\n".join([f'??? info "Measured {_days(days)}; {title}"', "", _MEANING, "", *lines, ""])
+    return "\n".join([f'??? info "{title(page, known, old)}"', "", _MEANING, "", *lines, ""])
+
+
+def title(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
+    """Return the title of that note: when results were measured, and whether code has changed since."""
+    shown = _shown(page, known)
+    if not shown:
+        return ""
+    days = sorted({each.date for each in shown.values()})
+    count = len(old & shown.keys())
+    since = {0: "the code is still the same", len(shown): "code has changed since"}
+    return f"Measured {_days(days)}; " + since.get(count, f"code has changed since for {count} of {len(shown)} results")
+
+
+def _shown(page: str, known: Mapping[str, Evidence]) -> dict[str, Evidence]:
+    return {name: each for name, each in known.items() if page in each.pages}
 
 
 def _days(days: Sequence[str]) -> str:
@@ -135,20 +162,17 @@ def _day(day: str) -> str:
 def main(words: Sequence[str] | None = None) -> None:
     """List the results, or enter those that were measured."""
     parser = argparse.ArgumentParser(prog="python -m checks.evidence", description=(__doc__ or "").partition("\n")[0])
-    known, sources = stored(), Sources()
-    parser.add_argument(
-        "--measured",
-        nargs="+",
-        choices=sorted(known.keys() & results()),
-        default=[],
-        metavar="NAME",
-        help="enter these",
-    )
+    parser.add_argument("--measured", nargs="+", choices=results(), default=[], metavar="NAME", help="enter these")
     chosen = parser.parse_args(words)
+    known, sources = stored(), Sources()
+    if new := [name for name in chosen.measured if name not in known]:
+        parser.error(f"write the commands and pages of {', '.join(new)} into {FILE.name} first")
     if chosen.measured:
         known = measured(known, chosen.measured, sources, datetime.now(UTC).date())
         write(known)
-    old = stale(known, sources)
+    wrong, old = faults(known), stale(known, sources)
+    for name, fault in sorted(wrong.items()):
+        print(f"{'WRONG':<8} {name} {fault}")
     for name, each in sorted(known.items(), key=lambda item: (item[0] not in old, item[1].date, item[0])):
         print(f"{'stale' if name in old else 'current':<8} {each.date}  {name:<32} {each.commands[0]}")
     print(f"{len(old)} of {len(known)} results are stale")

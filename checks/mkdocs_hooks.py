@@ -110,6 +110,12 @@ def dated(markdown: str, page: str) -> str:
     return f"{title}\n\n{note}\n{rest}" if note else markdown
 
 
+def says_its_date(output: str, page: str) -> bool:
+    """Return whether a page, as it is shown, has no results or says when they were measured and how many are stale."""
+    title = evidence.title(page, *_evidence())
+    return not title or f"<summary>{title}</summary>" in output
+
+
 @cache
 def _evidence() -> tuple[dict[str, evidence.Evidence], set[str]]:
     """Return what is known of all stored results, and which of them are stale."""
@@ -187,9 +193,11 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """Warn, which fails a strict build, where a page would fetch something from elsewhere."""
+    """Warn, which fails a strict build, where a page would fetch something from elsewhere, or does not say its date."""
     for found in FETCHED.finditer(output):
         log.warning("%s would fetch something from elsewhere: %s", page.file.src_uri, found[0])
+    if not says_its_date(output, page.file.src_uri):
+        log.warning("%s shows results and does not say when they were measured", page.file.src_uri)
     if isinstance(page.file, Notebook):
         beside = Path(page.file.abs_dest_path).parent
         beside.mkdir(parents=True, exist_ok=True)

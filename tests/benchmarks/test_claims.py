@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from checks import evidence
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -11,8 +13,10 @@ def results(name: str) -> Any:
     return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def says(page: str, words: str) -> bool:
-    """Whether a page says this, wherever its lines break."""
+def says(page: str, words: str, *names: str) -> bool:
+    """Whether a page says this, wherever its lines break, and shows the dates of these results."""
+    known = evidence.stored()
+    assert [name for name in names if page not in known[name].pages] == []
     return words in " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
 
 
@@ -68,3 +72,78 @@ def test_how_often_what_is_ranked_first_covers_on_ordinary_tables() -> None:
     assert says("ordinary-tables.md", line("the other 28", others))
     curved = counted(cells["M 20000"])
     assert says("ordinary-tables.md", f"{curved[2]:.0f} of {curved[1]:.0f} intervals cover")
+
+
+def cells(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = results(f"coverage_{name}")["cells"]
+    return found
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def test_limitations_say_where_intervals_covered_least() -> None:
+    page = "limitations.md"
+    means = [cell["coverage"] for cell in cells("difference_in_means") if cell["delta"] == 0]
+    strata = [cell["coverage"] for cell in cells("stratification")]
+    assert len(means) == len(strata) == 36
+    low, found = min(means), min(strata)
+    assert sum(each < 0.935 for each in means) == means.count(low) == 1
+    assert strata.count(found) == 2
+    words = f"{percent(low)} in one of 36 settings of a difference in means, {percent(found)} in two of 36"
+    assert says(page, f"{words} of stratification", "coverage_difference_in_means", "coverage_stratification")
+    weighting = max(cell["coverage"] for cell in cells("inverse_weighting"))
+    assert says(page, f"coverage up to {percent(weighting)}", "coverage_inverse_weighting")
+    (doubly,) = (cell for cell in cells("doubly_robust_of_ten") if (cell["n"], cell["epsilon"]) == (20_000, 1.0))
+    (regression,) = (cell for cell in cells("regression_of_ten") if (cell["n"], cell["epsilon"]) == (20_000, 1.0))
+    words = f"{percent(doubly['coverage_given'])} of the intervals given covered, in {doubly['runs']} studies"
+    assert says(page, words, "coverage_doubly_robust_of_ten", "leaderboard")
+    assert says(
+        page, f"`RegressionAdjustment` had {percent(regression['coverage_given'])}", "coverage_regression_of_ten"
+    )
+
+
+def test_limitations_say_how_far_plans_curves_and_pooling_were_off() -> None:
+    page = "limitations.md"
+    ratios: dict[bool, list[float]] = {True: [], False: []}
+    for cell in results("planning")["cells"]:
+        ratios[cell["estimator"] == "difference_in_means"].append(cell["ratio"])
+    adjusted, trials = (f"{min(found):.2f} to {max(found):.2f} times" for found in (ratios[False], ratios[True]))
+    assert says(page, f"widths were {adjusted} the planned ones; of trials {trials}", "planning")
+    covered = {(row["table"], row["n"], row["contestant"]): row["coverage"] for row in curves(1.0)}
+    blocks = [covered[table, 50_000, "block ensemble"] for table in ("Dataset 1", "generated")]
+    sparse = covered["Dataset 2, five covariates", 10_000, "R-learner"]
+    own = f"({100 * min(blocks):.0f} to {100 * max(blocks):.0f} %)"
+    assert says(page, f"sparse effects ({100 * sparse:.0f} %), `BlockEnsemble` {own}", "heterogeneity")
+    pooled = [cell["coverage"] for cell in results("pooling")["coverage"] if cell["rule"] == "minimum_variance"]
+    assert says(page, f"covered {100 * min(pooled):.1f} to {100 * max(pooled):.1f} %", "pooling")
+
+
+def curves(epsilon: float) -> list[dict[str, Any]]:
+    return [row for row in results("heterogeneity")["rows"] if row["epsilon"] == epsilon]
+
+
+def test_comparison_says_how_often_the_learner_is_ahead_of_dp_ebm() -> None:
+    behind: dict[int, list[bool]] = {10_000: [], 50_000: []}
+    for n, found in behind.items():
+        for table in {row["table"] for row in curves(1.0) if row["n"] == n}:
+            errors = {row["contestant"]: row["pehe"] for row in curves(1.0) if (row["table"], row["n"]) == (table, n)}
+            peer = min(errors[name] for name in errors if "DP-EBM" in name)
+            found.append(peer < errors["R-learner"])
+    names = {2: "two", 3: "three", 4: "four"}
+    ahead = behind[50_000].count(False), len(behind[50_000])
+    assert says("comparison.md", f"ahead of DP-EBM in {names[ahead[0]]} of {names[ahead[1]]} studies", "heterogeneity")
+    many, of = sum(behind[10_000]), len(behind[10_000])
+    assert says(
+        "comparison.md", f"in {names[many]} of {names[of]} with 10,000 units", "papers_multi_site", "leaderboard"
+    )
+
+
+def test_comparison_says_what_a_regression_takes_beside_peers() -> None:
+    largest = [peer["sizes"][-1] for peer in results("scale")["adjustment"]["peers"]]
+    assert {size["rows"] for size in largest} == {5_000_000}
+    (share,) = {f"{100 * size['ours_to_theirs']['cpu']:.0f} %" for size in largest}
+    assert says(
+        "comparison.md", f"5 million rows took {share} of the processor time of DoubleML's or EconML's", "scale"
+    )

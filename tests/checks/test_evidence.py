@@ -5,8 +5,11 @@ import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from markdown import Markdown  # type: ignore[import-untyped]
+from mkdocs.config.defaults import MkDocsConfig
 
 from checks import evidence, mkdocs_hooks
 from checks.closure import ROOT, Sources
@@ -31,6 +34,21 @@ def sources(tmp_path: Path) -> Sources:
     return Sources(tmp_path)
 
 
+@pytest.fixture
+def folder(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two stored results, entered when the code was another one."""
+    folder = sources.root / "benchmarks" / "results"
+    folder.mkdir()
+    monkeypatch.setattr(evidence, "FILE", folder / "evidence.json")
+    monkeypatch.setattr(evidence, "Sources", lambda: Sources(sources.root))
+    for name in ("covers", "suite"):
+        (folder / f"{name}.json").write_text(json.dumps({"coverage": 0.95}), encoding="utf-8")
+    result = evidence.digest_of_result(folder / "covers.json")
+    old = Evidence(("python -m benchmarks.covers",), ("covers.md",), "2026-11-02", "0.1.0", "before", result)
+    evidence.write({"covers": old, "suite": replace(old, commands=("python -m benchmarks.suite",))})
+    return folder
+
+
 def entered(sources: Sources, command: str, page: str = "covers.md", day: str = "2026-11-02") -> Evidence:
     known = Evidence((command,), (page,), day, "0.2.0", "", "")
     code = evidence.digest_of_code(known.modules, sources)
@@ -39,8 +57,40 @@ def entered(sources: Sources, command: str, page: str = "covers.md", day: str = 
 
 def test_every_result_is_entered_as_it_is_stored() -> None:
     """After `python -m benchmarks… --publish` comes `python -m checks.evidence --measured NAME`."""
-    found = {name: evidence.digest_of_result(file) for name, file in evidence.results().items()}
-    assert {name: each.result for name, each in evidence.stored().items()} == found
+    assert evidence.faults(evidence.stored()) == {}
+    assert len(evidence.results()) > 40
+    assert all((evidence.FILE.parent / name).exists() for name in evidence.NOT_RESULTS)
+
+
+def test_what_is_stored_otherwise_than_entered_is_a_fault(folder: Path) -> None:
+    known = evidence.stored()
+    assert evidence.faults(known) == {}
+    (folder / "covers.json").write_text('{"coverage": 0.9}', encoding="utf-8")
+    assert evidence.faults(known) == {"covers": "changed since it was entered"}
+    (folder / "suite.json").unlink()
+    (folder / "new.json").write_text("{}", encoding="utf-8")
+    (folder / "runs.jsonl").write_text("{}", encoding="utf-8")
+    (folder / "more_runs").mkdir()
+    assert evidence.faults(known) == {
+        "covers": "changed since it was entered",
+        "suite": "has no file",
+        "new": "has no entry",
+        "runs.jsonl": "is no result",
+        "more_runs": "is no result",
+    }
+
+
+@pytest.mark.parametrize(("name", "words"), [("nothing", "invalid choice"), ("new", "commands and pages of new")])
+def test_a_name_without_file_or_entry_cannot_be_entered(
+    name: str, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "new.json").write_text("{}", encoding="utf-8")
+    before = evidence.FILE.read_bytes()
+    with pytest.raises(SystemExit) as refused:
+        evidence.main(["--measured", "covers", name])
+    assert refused.value.code == 2
+    assert words in capsys.readouterr().err
+    assert evidence.FILE.read_bytes() == before
 
 
 def test_every_command_is_one_of_this_checkout() -> None:
@@ -50,18 +100,37 @@ def test_every_command_is_one_of_this_checkout() -> None:
     assert len(modules) > 25
 
 
+def naming_a_result(docs: Path) -> set[str]:
+    """The pages that name the command of a stored result, or its file, or have a table that is written from one."""
+    known = evidence.stored()
+    modules = {module for each in known.values() for module in each.modules}
+    named = re.compile(r"python -m (\w+\.[\w.]+)|benchmarks/results/(\w+)")
+    found = set()
+    for page in docs.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        names = any(command in modules or file in known for command, file in named.findall(text))
+        if names or re.search(r"^<!-- [\w ]+ begin -->$", text, re.MULTILINE):
+            found.add(page.relative_to(docs).as_posix())
+    return found
+
+
 def test_every_page_that_shows_a_result_says_when_it_was_measured() -> None:
-    docs = ROOT / "docs"
-    modules = {module for each in evidence.stored().values() for module in each.modules}
-    name = re.compile(r"python -m (benchmarks\.\w+)")
-    naming = {
-        page.relative_to(docs).as_posix()
-        for page in docs.rglob("*.md")
-        if modules.intersection(name.findall(page.read_text(encoding="utf-8")))
-    }
     listed = {page for each in evidence.stored().values() for page in each.pages}
-    assert naming - listed == SHOWS_NOTHING
-    assert all((docs / page).is_file() for page in listed)
+    assert naming_a_result(ROOT / "docs") - listed == SHOWS_NOTHING
+    for page in listed:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert re.match(r"# .+\n\n", text), page  # the note comes below a title
+
+
+def test_a_page_that_shows_a_result_is_found(tmp_path: Path) -> None:
+    for name, text in {
+        "new.md": "`python -m benchmarks.pooling --runs 9` gave 95 %.",
+        "stored.md": "Stored in `benchmarks/results/planning.json`.",
+        "written.md": "<!-- sizes begin -->\n\n| | |\n\n<!-- sizes end -->",
+        "others.md": "`python -m benchmarks.data` lists files, `python -m checks.commands` writes them.",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert naming_a_result(tmp_path) == {"new.md", "stored.md", "written.md"}
 
 
 def test_a_result_is_stale_once_code_that_it_runs_has_changed(sources: Sources) -> None:
@@ -71,6 +140,8 @@ def test_a_result_is_stale_once_code_that_it_runs_has_changed(sources: Sources) 
         "audit": entered(sources, "dpcausal audit --json"),
     }
     assert evidence.stale(known, Sources(sources.root)) == set()
+    (sources.root / "src/dpcausal/estimator.py").write_text("HALF = 1  # of the range", encoding="utf-8")
+    assert evidence.stale(known, Sources(sources.root)) == {"covers"}  # of a comment too, as the module says
     (sources.root / "src/dpcausal/estimator.py").write_text("HALF = 2", encoding="utf-8")
     assert evidence.stale(known, Sources(sources.root)) == {"covers"}
     (sources.root / "src/dpcausal/pages.py").write_text("TITLE = 1", encoding="utf-8")
@@ -103,17 +174,33 @@ def test_the_note_stands_below_the_title(monkeypatch: pytest.MonkeyPatch, source
     assert mkdocs_hooks.dated("# Start\n\nWords.", "index.md") == "# Start\n\nWords."
 
 
-def test_what_was_measured_is_entered_with_day_code_and_file(
-    sources: Sources, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_built_page_without_its_date_fails_the_gate(
+    monkeypatch: pytest.MonkeyPatch, sources: Sources, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = sources.root / "benchmarks" / "results"
-    folder.mkdir()
-    monkeypatch.setattr(evidence, "FILE", folder / "evidence.json")
-    monkeypatch.setattr(evidence, "Sources", lambda: Sources(sources.root))
-    for name in ("covers", "suite"):
-        (folder / f"{name}.json").write_text(json.dumps({"coverage": 0.95}), encoding="utf-8")
-    old = Evidence(("python -m benchmarks.covers",), ("covers.md",), "2026-11-02", "0.1.0", "before", "before")
-    evidence.write({"covers": old, "suite": replace(old, commands=("python -m benchmarks.suite",))})
+    """A warning fails the strict build: of a page without the note, and of one whose note is older than the code."""
+    known = {"covers": entered(sources, "python -m benchmarks.covers")}
+    monkeypatch.setattr(mkdocs_hooks, "_evidence", lambda: (known, {"covers"}))
+    noted = Markdown(extensions=["pymdownx.details"]).convert(mkdocs_hooks.dated("# Coverage\n\nWords.", "covers.md"))
+    fresh = noted.replace("code has changed since", "the code is still the same")
+    without = Markdown(extensions=["pymdownx.details"]).convert("# Coverage\n\nWords.")
+    assert fresh != noted
+    for output, page, warns in (
+        (noted, "covers.md", False),
+        (without, "covers.md", True),
+        (fresh, "covers.md", True),
+        (without, "index.md", False),
+    ):
+        caplog.clear()
+        shown = SimpleNamespace(file=SimpleNamespace(src_uri=page))
+        mkdocs_hooks.on_post_page(output, shown, MkDocsConfig())  # type: ignore[arg-type]
+        assert ("does not say when" in caplog.text) == warns
+
+
+def test_what_was_measured_is_entered_with_day_code_and_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = evidence.stored()["covers"]
+    (folder / "covers.json").write_text(json.dumps({"coverage": 0.94}), encoding="utf-8")
+    evidence.main([])
+    assert capsys.readouterr().out.startswith("WRONG    covers changed since it was entered\n")
     evidence.main(["--measured", "covers"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("stale    2026-11-02  suite")

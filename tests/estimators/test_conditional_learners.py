@@ -1,5 +1,6 @@
 """Learners of effects that vary: what they find, what they refuse, and what asking them costs."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,10 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError
+from dpcausal.estimators.conditional.posterior import hidden_variation
+from dpcausal.queries.basis import basis_values
+from dpcausal.queries.models import Learner
+from dpcausal.queries.profiles import spread_out
 from dpcausal.results.curve import CurveEstimator
 from dpcausal.source import SummedSource
 
@@ -65,6 +70,91 @@ LEARNERS: list[tuple[CurveEstimator, float]] = [
 def test_effects_are_found_under_confounding(learner: CurveEstimator, most: float) -> None:
     """The effect has a standard deviation of 0.6 over these profiles."""
     assert off(learner.estimate(vault_of(40_000), epsilon=8.0, delta=1e-6)) < most
+
+
+@pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
+def test_default_functions_are_lines_and_nearer_than_a_constant(kind: type[dpc.RLearner] | type[dpc.DRLearner]) -> None:
+    """The best constant misses by the effects' standard deviation of 0.6, whatever its noise."""
+    vault = vault_of(20_000)
+    curve = kind(OF).estimate(vault, epsilon=1.0, delta=1e-6)
+    assert curve.basis == dpc.Polynomial(OF)
+    at = profiles()
+    assert off(curve) < 0.5 * float(np.std(effect(at["a"], at["b"])))
+    assert curve == kind(OF, dpc.Polynomial(OF)).estimate(vault, epsilon=1.0, delta=1e-6)
+
+
+def test_default_functions_are_those_of_all_declared_columns() -> None:
+    columns: list[dpc.Real | dpc.Category | dpc.Binary] = [
+        dpc.Real("age", 18, 90),
+        dpc.Category("ward", ["a", "b", "c"]),
+        dpc.Binary("smoker"),
+    ]
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    plan = dpc.RLearner("age + ward + smoker").estimate(dpc.Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
+    assert plan.basis.names(schema) == ("constant", "age", "ward=b", "ward=c", "smoker")
+
+
+def hidden(curve: dpc.EffectCurve) -> list[str]:
+    return [note for note in curve.notes if "privacy noise" in note]
+
+
+@pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
+def test_plan_and_curve_say_where_noise_hides_how_effects_vary(kind: type[dpc.RLearner] | type[dpc.DRLearner]) -> None:
+    learner = kind(OF)
+    assert hidden(learner.estimate(dpc.Rehearsal(SCHEMA, n=20_000), epsilon=1.0, delta=1e-6)) == []
+    for source in (dpc.Rehearsal(SCHEMA, n=2_000), vault_of(2_000)):
+        (note,) = hidden(learner.estimate(source, epsilon=1.0, delta=1e-6))
+        assert "one average effect for all is as near" in note
+    assert "however much" in hidden(learner.estimate(dpc.Rehearsal(SCHEMA, n=100), epsilon=0.1, delta=1e-6))[0]
+
+
+@pytest.mark.parametrize(("n", "epsilon", "limit"), [(200, 8.0, 4.0), (1_000, 8.0, 4.0), (40, 1.2, 0.5)])
+@pytest.mark.parametrize(("learner", "seen"), [("augmented", 1.0), ("residual", 0.25)])
+def test_hidden_variation_of_two_groups_is_that_of_the_closed_form(
+    n: int, epsilon: float, limit: float, learner: Learner, seen: float
+) -> None:
+    """A group's mean is its sum of scores over its size, both noisy; effects of two vary by half of what they differ.
+
+    Half of that is hidden where its own variance is that of its noise. Residuals show at most a quarter of an effect.
+    The size is found to within a fifth.
+    """
+    column = dpc.Binary("group")
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[column])
+    basis = dpc.Cells([dpc.Cut("group")])
+    query = dpc.queries.EffectMoments(["group"], [0.0] * 2, [0.0] * 2, [0.0] * 2, basis, learner, 0.05, limit)
+    release = dpc.Rehearsal(schema, n=n).release(query, dpc.Guarantee(epsilon=epsilon, delta=1e-6))
+    of_sum, of_size = (release.variance(f"{name} group=0") / (seen * n / 2) ** 2 for name in ("effect *", "group=0 by"))
+    least = np.sqrt(of_sum / 2 / (1 - of_size / 2))
+    assert least < 1.0
+    assert 1.0 < hidden_variation(release, schema, n) / least < 1.25
+
+
+@pytest.mark.parametrize(
+    ("n", "count", "words"),
+    [(20_000, 3, ""), (20_000, 100, "unless their standard deviation is above"), (2_700, 300, "0 for all profiles")],
+)
+def test_blocks_say_where_noise_exceeds_what_effects_can_be(n: int, count: int, words: str) -> None:
+    generator = np.random.default_rng(3)
+    a, b = generator.uniform(-0.9, 0.9, (2, count))
+    at = {"a": a.tolist(), "b": b.tolist()}
+    ensemble = dpc.BlockEnsemble(OF, "linear", at=at)
+    plan = ensemble.estimate(dpc.Rehearsal(SCHEMA, n=n), epsilon=1.0, delta=1e-6)
+    curve = ensemble.estimate(vault_of(n), epsilon=1.0, delta=1e-6)
+    assert len(hidden(curve)) == bool(words)
+    assert words in "".join(hidden(curve))
+    assert hidden(plan) == hidden(curve)
+    missed = np.sqrt(np.mean((curve.effect(at) - effect(a, b)) ** 2))
+    assert (missed > np.std(effect(a, b))) == bool(words)  # where it says so, a constant is nearer indeed
+
+
+def test_blocks_with_functions_in_place_of_profiles_say_what_their_noise_is() -> None:
+    ensemble = dpc.BlockEnsemble(OF, "linear", basis=dpc.Polynomial(OF))
+    curve = ensemble.estimate(dpc.Rehearsal(SCHEMA, n=2_700), epsilon=1.0, delta=1e-6)
+    (note,) = hidden(curve)
+    values = basis_values(curve.basis, spread_out(curve.basis.reads(curve.schema), 500), curve.schema)
+    noise = np.sqrt(np.mean(((values @ np.array(curve.privacy)) * values).sum(axis=1)))
+    assert float(re.findall(r"above about ([\d.]+)", note)[0]) == pytest.approx(noise, rel=0.1)
+    assert hidden(ensemble.estimate(dpc.Rehearsal(SCHEMA, n=20_000), epsilon=1.0, delta=1e-6)) == []
 
 
 def test_binary_outcome_is_not_cut_off_by_default() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.curve_noise import hidden_by_noise, rounded
 from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.queries import Basis, BlockEffects, Cells, Points
@@ -42,7 +43,8 @@ class BlockEnsemble(BaseEstimator):
     Privacy:
         One query. A unit is in one block, so it changes the mean by at most 2 limits divided by the number of blocks,
         whatever the learner does. The noise grows with the root of the number of profiles (with delta 0, with their
-        number). Learners see numbers by scores on scales as for `RLearner`, perhaps from one more query.
+        number). A note says where it hides how effects vary, or exceeds all of them. Learners see numbers by scores on
+        scales as for `RLearner`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates that the learner sees.
@@ -94,6 +96,8 @@ class BlockEnsemble(BaseEstimator):
             common = inverse @ np.sqrt(np.diag(sampling))
             sampling = inverse @ sampling @ inverse.T + np.outer(common, common)
             effects, privacy = inverse @ effects, inverse @ privacy @ inverse.T
+        values = np.eye(len(points.at)) if own is None else _values(own, points, source.schema)
+        noise_sd = math.sqrt(max(float(((values @ privacy) * values).sum(axis=1).mean()), 0.0))
         return EffectCurve.of(
             source,
             estimand=f"conditional average treatment effect as learned from {source.n // blocks:,} units at a time",
@@ -112,8 +116,24 @@ class BlockEnsemble(BaseEstimator):
                 *source.schema.data_handling,
             ),
             receipts=(*scaled.receipts, release.receipt),
-            notes=(*_few(source.n, blocks), *scaled.notes, *seen_by_scores(basis, source.schema)),
+            notes=(
+                *_few(source.n, blocks),
+                *self._hidden(noise_sd, source.schema),
+                *scaled.notes,
+                *seen_by_scores(basis, source.schema),
+            ),
         )
+
+    def _hidden(self, noise_sd: float, schema: Schema) -> tuple[str, ...]:
+        low, high = schema.outcome_bounds
+        fewer = (
+            "fewer profiles, or functions in their place (basis)" if self.basis is None else "fewer functions (basis)"
+        )
+        remedy = f"{fewer}, more blocks, or RLearner"
+        if noise_sd >= self.limit * (high - low) / 2:  # effects are within the limit, so 0 errs by less
+            noise = f"privacy noise in an effect, {rounded(noise_sd)}, exceeds the largest effect that limit allows"
+            return (f"{noise}: 0 for all profiles would be nearer. Use an average effect, or {remedy}",)
+        return hidden_by_noise(noise_sd, schema.outcome_bounds, remedy)
 
     def _check(self, schema: Schema) -> None:
         if (self.at is None) == (self.basis is None):

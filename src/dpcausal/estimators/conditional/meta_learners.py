@@ -6,8 +6,9 @@ from typing import Literal
 
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.curve_noise import hidden_by_noise
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models, without_outcome_models
-from dpcausal.estimators.conditional.posterior import fit_weights
+from dpcausal.estimators.conditional.posterior import fit_weights, hidden_variation
 from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
 from dpcausal.estimators.interval_policy import (
     hidden_covariates,
@@ -17,7 +18,7 @@ from dpcausal.estimators.interval_policy import (
 )
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import Basis, EffectMoments
+from dpcausal.queries import Basis, EffectMoments, Polynomial
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.models import Learner
 from dpcausal.results.curve import EffectCurve, matrix
@@ -50,7 +51,9 @@ class RLearner(BaseEstimator):
 
     Attributes:
         covariates: The covariates of the models: all confounders.
-        basis: The functions whose sum is the effect. Few are best: below ten thousand units, one to five.
+        basis: The functions whose sum is the effect. Few are best: below ten thousand units, one to five. By default
+            `Polynomial(covariates)`: a constant, a line in the score of each number, and a step for each value but the
+            first that the schema lists. A note says where privacy noise hides how such effects vary.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are clipped to clip and 1 - clip.
         limit: Residuals are limited to so many half ranges of the outcome. Noise is in proportion to it. By default 1.1
@@ -77,7 +80,7 @@ class RLearner(BaseEstimator):
     """
 
     covariates: Sequence[str]
-    basis: Basis
+    basis: Basis | None = None
     propensity: float | None = None
     clip: float = 0.05
     limit: float | None = None
@@ -104,7 +107,7 @@ class DRLearner(BaseEstimator):
 
     Attributes:
         covariates: The covariates of the models: all confounders.
-        basis: The functions whose sum is the effect.
+        basis: As for `RLearner`.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are clipped to clip and 1 - clip.
         limit: The largest augmented score, in half ranges of the outcome. Noise is in proportion to it. By default 4
@@ -126,7 +129,7 @@ class DRLearner(BaseEstimator):
     """
 
     covariates: Sequence[str]
-    basis: Basis
+    basis: Basis | None = None
     propensity: float | None = None
     clip: float = 0.05
     limit: float | None = None
@@ -183,7 +186,8 @@ def learn(
     if limit is None:
         limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
     # Built before anything is spent, so that its errors cost nothing.
-    plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
+    basis = Polynomial(parameters.covariates) if parameters.basis is None else parameters.basis
+    plan = EffectMoments(parameters.covariates, (), (), (), basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
     scaled = scaled_for(plan.basis, parameters.covariates if parameters.outcome_models else (), source, guarantee)
     source = scaled.source
@@ -197,7 +201,12 @@ def learn(
     overlap = ", units counting by e (1 - e), e their propensity" if query.learner == "residual" else ""
     estimand = "average treatment effect in each group"
     smooth: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     if level:
+        sd = hidden_variation(release, source.schema, source.n)
+        hidden = hidden_by_noise(
+            sd, source.schema.outcome_bounds, "fewer functions (basis), more epsilon or more units"
+        )
         estimand = f"conditional average treatment effect{overlap}, as a sum of {len(posterior.weights)} functions"
         smooth = ("for the intervals: the effect is close to a sum of the functions, and varies no more than they do",)
     modelled = f"with private models of {', '.join(query.covariates)}"
@@ -216,7 +225,7 @@ def learn(
         guarantee=guarantee,
         assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        notes=(*scaled.notes, *seen_by_scores(query.basis, source.schema)),
+        notes=(*hidden, *scaled.notes, *seen_by_scores(query.basis, source.schema)),
         no_interval=hidden_covariates(models.hidden, query.covariates)
         or limit_cut_off(posterior.cut_off, query.limit)
         or residual_confounding(models.residual_confounding, posterior.error, query.covariates)

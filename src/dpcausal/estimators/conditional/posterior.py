@@ -116,6 +116,39 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     return WeightPosterior(weights, rest, privacy, error, max(cut, 0.0))
 
 
+def hidden_variation(release: Release, schema: Schema, n: int) -> float:
+    """Return the standard deviation, over profiles spread evenly, up to which noise hides how effects vary.
+
+    Where effects vary by less, noise leaves more than half of their variance uncertain. All that decides it is public:
+    the functions, the noise and the number of units, which are taken to be spread evenly too.
+
+    Args:
+        release: Sums of products.
+        schema: What is public about the table.
+        n: The number of units.
+    """
+    query: EffectMoments = release.query  # type: ignore[assignment]
+    names, columns = query.basis.names(schema), query.basis.reads(schema)
+    codes = spread_out(columns, _PROFILES)
+    values = basis_values(query.basis, codes, schema)
+    shape = _variation(values, np.linalg.pinv(values, rcond=1e-6).sum(axis=1), _kernel(codes, columns))
+    within = np.cov(values, rowvar=False, bias=True).reshape(shape.shape)
+    gram = (_OVERLAP if query.learner == "residual" else 1.0) * values.T @ values / len(values)
+    noise = release.variance(f"effect * {names[0]}") / n**2
+    gram_noise = release.variance(f"{names[0]} by {names[0]}") / n**2 / 2
+
+    def left(sd: float) -> float:
+        """The share of the variance that stays uncertain."""
+        prior = sd**2 * shape
+        own = np.diag(prior)
+        private = noise + gram_noise * (2 * own if query.basis.disjoint else own + own.sum())
+        covariance = _Fit(gram, np.zeros(len(names)), [prior], np.zeros(1)).posterior(np.diag(private))[1]
+        return float((within * covariance).sum() / (within * prior).sum())
+
+    low, high = schema.outcome_bounds
+    return next((float(sd) for sd in (high - low) * np.geomspace(1e-3, 1.0, 41) if left(sd) <= 0.5), high - low)
+
+
 def _kernel(codes: Codes, columns: Sequence[Column]) -> Array:
     """Return the prior covariance of smooth effects at profiles: a part for each covariate, and one for all."""
     added, product = np.zeros(()), np.ones(())
