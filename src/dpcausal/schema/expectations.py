@@ -14,6 +14,9 @@ from dpcausal.schema.schema import Schema
 _MOST_EXPLAINED = 0.9
 """How much of the outcome, in standard deviations for each one, what predicts treatment can explain."""
 
+MISSING = 0.05
+"""The share of units whose number is missing, where an indicator says so."""
+
 
 @dataclass(frozen=True)
 class Expectations:
