@@ -139,6 +139,11 @@ class Expectations:
         return -2 * NormalDist().inv_cdf(self.overlap / 2)
 
     @property
+    def expected_overlap(self) -> float:
+        """The share that the arms' distributions of propensity scores have in common."""
+        return 2 * NormalDist().cdf(-self.apart / 2) if self.overlap is None else self.overlap
+
+    @property
     def share_compared(self) -> float:
         """The expected share of units in the comparison; that of two out of all arms where nothing else is expected."""
         return 2 / len(self.schema.treatment.arms) if self.compared_share is None else self.compared_share
