@@ -79,8 +79,8 @@ class Cohort:
 
 EVEN, UNEVEN, LACKING = Cohort(0.8), Cohort(1.6), Cohort(0.8, missing=0.05)
 LIMITS = (("sampling_sd", 0.8, 1.25), ("privacy_sd", 0.75, 1.25), ("bias_bound", 0.5, 2.0))
-"""Between which a planned part must be of what comes. Noise in a score also widens the privacy noise of weights, so that
-a plan without noise is rather too narrow there."""
+"""Between which a planned part must be of what comes. Noise in a score also widens the privacy noise of weights, where
+a plan, which has no noise, is rather too narrow."""
 
 DOUBLY_ROBUST = dpc.DoublyRobust(covariates=NAMES)
 OTHERS = (dpc.RegressionAdjustment(covariates=NAMES), dpc.InverseWeighting(covariates=NAMES))
