@@ -32,7 +32,8 @@ def _ranking(name: str, n: int, *, adjusted: bool) -> dpc.Ranking:
     return dpc.rank_estimators(table.rehearsal(n), guarantee, covariates=None if adjusted else [])
 
 
-def _first(table: Table, n: int) -> dpc.Ranking:
+def first_ranked(table: Table, n: int) -> dpc.Ranking:
+    """Return the ranking that a planner of a table would go by."""
     return _ranking(table.name, n, adjusted=not table.randomised)
 
 
@@ -44,7 +45,7 @@ def _strata(table: Table, n: int) -> Estimator | None:
 
 
 ESTIMATORS: dict[str, Callable[[Table, int], Estimator | None]] = {
-    "first ranked": lambda table, n: _first(table, n).best,
+    "first ranked": lambda table, n: first_ranked(table, n).best,
     "doubly robust": lambda table, _: dpc.DoublyRobust(covariates=table.names),
     "weighting, ATE": lambda table, _: dpc.InverseWeighting(covariates=table.names),
     "weighting, ATO": lambda table, _: dpc.InverseWeighting(covariates=table.names, estimand="ATO"),
@@ -55,7 +56,7 @@ ESTIMATORS: dict[str, Callable[[Table, int], Estimator | None]] = {
 
 def _estimate(key: str, estimator: Estimator, table: Table, n: int, source: Source) -> Effect:
     if key == "first ranked":
-        return _first(table, n).estimate(source)
+        return first_ranked(table, n).estimate(source)
     return estimator.estimate(source, epsilon=EPSILON, delta=DELTA)
 
 

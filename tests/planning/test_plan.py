@@ -3,6 +3,7 @@ import json
 import math
 from dataclasses import replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,7 @@ def test_wrong_sign_and_type_s_error_are_those_of_simulated_estimates(epsilon: f
     effect = dpc.RegressionAdjustment(covariates=covariates).estimate(
         dpc.Rehearsal(schema_of(3), 20_000, outcome_sd=0.2), epsilon=epsilon, delta=delta
     )
+    effect = replace(effect, bias_bound=0.0)
     assert effect.standard_error is not None
     assert effect.sampling_sd is not None
     size = 0.8 * effect.standard_error
@@ -202,6 +204,34 @@ def test_refusals_width_and_what_a_target_takes_agree(epsilon: float, n: int) ->
         assert made.epsilon_needed <= epsilon * 1.05
         assert made.units_needed is not None
         assert made.units_needed <= n * 1.01
+
+
+def test_it_says_what_poor_overlap_would_cost_where_no_overlap_is_given() -> None:
+    adjusted, source = dpc.DoublyRobust(covariates=[f"x{place}" for place in range(8)]), expected(20_000, 8)
+    guarantee = dpc.Guarantee(epsilon=1.0, delta=1e-6)
+    made = plan(adjusted, source, guarantee)
+    poor = plan(adjusted, replace(source, overlap=0.5), guarantee)
+    assert made.poor_overlap == poor.half_width
+    assert made.poor_overlap > 1.1 * made.half_width
+    said = " ".join(str(made).split())
+    assert "where propensity scores have 50% in common; 76% is expected, as none was given" in said
+    assert json.loads(made.to_json())["poor_overlap"] == made.poor_overlap
+    assert poor.poor_overlap is None
+    assert "poor overlap" not in str(poor)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expects"),
+    [
+        (dpc.DifferenceInMeans(), {}),
+        (dpc.RegressionAdjustment(covariates=["x0"]), {"confounding": 0.0}),
+        (dpc.RegressionAdjustment(covariates=["x0"]), {"confounding": 0.7}),
+    ],
+)
+def test_poor_overlap_is_none_of_a_trial_and_nothing_new_where_it_is_expected(
+    estimator: Any, expects: dict[str, Any]
+) -> None:
+    assert plan(estimator, replace(expected(20_000, 1), **expects), GUARANTEE, by=["x0"]).poor_overlap is None
 
 
 def test_json_holds_what_is_printed() -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpcausal.estimators.narrower import narrower, noise_sd
-from dpcausal.estimators.scale_fit import FittedScale, fit_scale, typical_scale
+from dpcausal.estimators.scale_fit import SKEW_SD, FittedScale, fit_scale, typical_scale
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
@@ -16,6 +16,7 @@ from dpcausal.queries.features import covariates_named
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
 from dpcausal.schema.columns import indicator_of
+from dpcausal.schema.expectations import MISSING
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, answered, has_declared_scales, innermost, is_scalable, scaled
@@ -214,15 +215,25 @@ def fits(release: Release, columns: Sequence[Real], n: int) -> dict[str, FittedS
 
 
 def _expected(release: Release, columns: Sequence[Real], rehearsal: Rehearsal) -> dict[str, FittedScale]:
-    """Return the scales that a rehearsal expects to be found: fitting each of its many answers would take long."""
+    """Return the scales that a rehearsal expects to be found: fitting each of its many answers would take long.
+
+    Nothing is known of a number's skewness before counts are, so that its size is that of the prior; nor how many
+    values are missing, but that some are where an indicator is declared.
+    """
     found = math.sqrt(release.variance(release.names[0])) <= _FINDABLE * rehearsal.n
     scales = {}
     for column in columns:
         half = (column.high - column.low) / 2
-        place = column.low + half * (1 + rehearsal.covariate_middle(column))
-        spread = half * rehearsal.covariate_spread(column)
         scales[column.name] = FittedScale(
-            column.low, column.high, place, spread, 0.0, found=found, transform=column.transform
+            column.low,
+            column.high,
+            location=column.low + half * (1 + rehearsal.covariate_middle(column)),
+            spread=half * rehearsal.covariate_spread(column),
+            skewness=0.0,
+            found=found,
+            transform=column.transform,
+            skewness_sd=SKEW_SD,
+            missing_share=MISSING if column.indicator else 0.0,
         )
     return scales
 

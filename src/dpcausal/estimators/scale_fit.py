@@ -32,7 +32,7 @@ _SPREADS: Array = 0.5 * 1.35 ** np.arange(26.0)
 """Spreads to compare, in fine bins: up to nearly the range."""
 
 _SKEWS: Array = np.linspace(-1.2, 1.5, 10)
-_SKEW_SD = 0.6
+SKEW_SD = 0.6
 """Skewnesses to compare, and the standard deviation of their normal prior."""
 
 _SHIFTS = np.arange(-FINE, 2 * FINE)
@@ -269,7 +269,7 @@ def _gains(coarse: Array, fine: Array, counted: float, variance: float) -> NDArr
         crossed = np.fft.irfft(fine_transform * laws.fine + coarse_transform * laws.coarse, _LENGTH)
         table[:] = crossed[:, 3 * FINE : 0 : -1]
         table += low * laws.low_ends + high * laws.high_ends
-        table -= np.float32(factor * counted) * laws.squares + np.float32((skew / _SKEW_SD) ** 2)
+        table -= np.float32(factor * counted) * laws.squares + np.float32((skew / SKEW_SD) ** 2)
     return gains
 
 
@@ -313,7 +313,7 @@ def _gain(law: _Law, coarse: Array, fine: Array, counted: float, variance: float
     shares = _shares(law[0], math.exp(law[1]), law[2])
     wide = np.add.reduceat(shares, _COARSE_STARTS)
     gain = 2 * counted * (fine @ shares + coarse @ wide) - counted**2 * (shares @ shares + wide @ wide)
-    return float(gain) / variance - (law[2] / _SKEW_SD) ** 2
+    return float(gain) / variance - (law[2] / SKEW_SD) ** 2
 
 
 def _shares(shift: float, spread: float, skew: float) -> Array:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.interval_figure import notebook_figure
@@ -34,6 +34,12 @@ from dpcausal.utils.text import format_number, html_table, table_rows, text_tabl
 THIS = "this study"
 """The label of the study's own estimator among the others."""
 
+POOR_OVERLAP = 0.5
+"""Below it overlap is poor: half of the treated units have scores that are rare among the others."""
+
+_WIDER = 1.1
+"""A plan says what poor overlap would cost where that is so many times its width."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -43,6 +49,8 @@ class Plan:
         estimator: The estimator.
         effect: The rehearsed effect: its queries, their prices, and the expected errors.
         rehearsal: The expectations about the table.
+        poor_overlap: The half width to expect where the arms overlap by half; infinite without an interval. None where
+            an overlap is given, where that much or less is expected, or where nothing is adjusted for.
         refusals: The number of rehearsals with noise, out of 40, that yielded no interval.
         width: The target half width; infinite where any interval will do, None without a target.
         epsilon_needed: The epsilon for this width; None without a target, or where no epsilon is enough.
@@ -57,6 +65,7 @@ class Plan:
     estimator: Estimator
     effect: Effect
     rehearsal: Rehearsal
+    poor_overlap: float | None
     refusals: int
     width: float | None
     epsilon_needed: float | None
@@ -172,8 +181,16 @@ class Plan:
         expect = "probably none; where there is one, expect" if self.refused else "expect"
         return [
             ("95 % interval", f"{expect} the estimate ± {format_number(self.half_width)}; {alone}"),
+            *self._overlap(),
             ("can detect", f"{effect_size} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
         ]
+
+    def _overlap(self) -> list[tuple[str, str]]:
+        if self.poor_overlap is None or self.poor_overlap < _WIDER * self.half_width:
+            return []
+        poor = "none" if math.isinf(self.poor_overlap) else f"the estimate ± {format_number(self.poor_overlap)}"
+        expected = f"{self.rehearsal.expected_overlap:.0%} is expected, as none was given"
+        return [("poor overlap", f"{poor} where propensity scores have {POOR_OVERLAP:.0%} in common; {expected}")]
 
     def _target(self) -> list[tuple[str, str]]:
         if self.width is None:
@@ -202,7 +219,7 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as JSON; null stands for a number that does not exist."""
-        finite = {name: getattr(self, name) for name in ("half_width", "smallest_detectable")}
+        finite = ("half_width", "poor_overlap", "smallest_detectable")
         document = {
             "n": self.effect.n,
             "method": self.effect.method,
@@ -211,7 +228,7 @@ class Plan:
             "asks": [
                 {"query": each.query, "epsilon": each.epsilon, "delta": each.delta} for each in self.effect.receipts
             ],
-            **{name: value if math.isfinite(value) else None for name, value in finite.items()},
+            **{name: _finite(getattr(self, name)) for name in finite},
             "no_interval": self.effect.no_interval,
             "refused_share": self.refusals / REHEARSALS,
             "sampling_sd": self.effect.sampling_sd,
@@ -231,6 +248,10 @@ class Plan:
             "public": {name: value for name, value in asdict(self.rehearsal).items() if name not in ("schema", "n")},
         }
         return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _alike(first: Estimator, second: Estimator) -> bool:
@@ -292,6 +313,7 @@ def plan(  # noqa: PLR0913
         estimator=estimator,
         effect=effect,
         rehearsal=rehearsal,
+        poor_overlap=_of_poor_overlap(planned, rehearsal, guarantee) if adjusts_for(estimator) else None,
         refusals=count_refusals(estimator, rehearsal, guarantee),
         width=width,
         epsilon_needed=None if width is None else epsilon_for(width, planned, rehearsal, guarantee.delta),
@@ -300,3 +322,11 @@ def plan(  # noqa: PLR0913
         ranking=ranking,
         price=price,
     )
+
+
+def _of_poor_overlap(planned: LeavingIn, rehearsal: Rehearsal, guarantee: Guarantee) -> float | None:
+    """Return the half width to expect where arms overlap by half, unless the rehearsal expects that little itself."""
+    if rehearsal.overlap is not None or not rehearsal.confounding or rehearsal.expected_overlap <= POOR_OVERLAP:
+        return None
+    poor = replace(rehearsal, overlap=POOR_OVERLAP)
+    return half_width(planned.estimate(poor, epsilon=guarantee.epsilon, delta=guarantee.delta))

@@ -34,7 +34,7 @@ from dpcausal.queries import (
 )
 from dpcausal.queries.look_moments import norm_of
 from dpcausal.schema.columns import Column, Indicator
-from dpcausal.schema.expectations import Expectations
+from dpcausal.schema.expectations import MISSING, Expectations
 from dpcausal.schema.real import Real
 from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.answers import ANSWERS
@@ -50,9 +50,6 @@ _EXPLAINED = 0.25
 
 _RECEIVED = (0.125, 0.875)
 """The share that receives the treatment in each arm: three quarters of units are compliers."""
-
-_MISSING = 0.05
-"""The share of units whose number is missing, where an indicator says so."""
 
 _NORMAL = NormalDist()
 _OUTCOME = ""
@@ -244,7 +241,7 @@ def _slopes(count: int, expectations: Expectations, roles: _Roles) -> Array:
 def _shares(column: Column) -> Array:
     """Return the expected share of each value of a listed covariate."""
     if isinstance(column, Indicator):
-        return np.array([1 - _MISSING, _MISSING])
+        return np.array([1 - MISSING, MISSING])
     return np.full(len(column.values), 1 / len(column.values))  # type: ignore[union-attr]
 
 

@@ -14,6 +14,9 @@ from dpcausal.schema.schema import Schema
 _MOST_EXPLAINED = 0.9
 """How much of the outcome, in standard deviations for each one, what predicts treatment can explain."""
 
+MISSING = 0.05
+"""The share of units whose number is missing, where an indicator says so."""
+
 
 @dataclass(frozen=True)
 class Expectations:
@@ -134,6 +137,11 @@ class Expectations:
         if self.overlap is None:
             return 2 * self.confounding
         return -2 * NormalDist().inv_cdf(self.overlap / 2)
+
+    @property
+    def expected_overlap(self) -> float:
+        """The share that the arms' distributions of propensity scores have in common."""
+        return 2 * NormalDist().cdf(-self.apart / 2) if self.overlap is None else self.overlap
 
     @property
     def share_compared(self) -> float:
