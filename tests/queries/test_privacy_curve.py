@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.guarantee import exact
-from dpcausal.queries import Coordinate, Norm, Query, Sensitivity, calibration, privacy_curve
+from dpcausal.guarantee import Rule, exact
+from dpcausal.queries import ArmMoments, Coordinate, Norm, Query, Sensitivity, calibration, privacy_curve
 from dpcausal.queries.calibration import calibrate, calibrations, gaussian_sd, share_of
 from dpcausal.queries.privacy_curve import curve_sd, delta_above, grid_variance
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.schema.treatment import TableColumn
 from dpcausal.sums.roots import root_above
+from dpcausal.testing import standard_schema, synthetic_table
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1))
 ALL = Fraction(1)
@@ -194,6 +195,21 @@ def test_a_schedule_goes_on_as_it_began_and_shares_are_by_zcdp() -> None:
     assert share_of(by_rho, 2).honest == 2
     with pytest.raises(dpc.DpcausalError, match="calibrated by zCDP"):
         share_of(calibrate(ONE, SCHEMA, guarantee), 2)
+
+
+@pytest.mark.parametrize("rule", ["additive", "zcdp"])
+def test_vault_and_rehearsal_have_the_noise_of_the_ledgers_rule(rule: Rule) -> None:
+    schema, asked = standard_schema(), (ArmMoments(), dpc.Guarantee(epsilon=0.5, delta=1e-6))
+    budget = dpc.Budget(epsilon=1, delta=1e-5, rule=rule)
+    vault = dpc.Vault(synthetic_table(schema, 50), schema, ledger="sqlite://", budget=budget)
+    released, expected = vault.release(*asked), dpc.Rehearsal(schema, 50, rule=rule).release(*asked)
+    by_rho = calibrate(asked[0], schema, asked[1], "zcdp")
+    assert released.scales == expected.scales
+    charged = [event.mu for entry in vault.ledger.entries() if entry.kind == "grant" for event in entry.events]
+    assert (charged == [by_rho.event.mu]) is (rule == "zcdp")
+    shared = dpc.Rehearsal(schema, 50, rule=rule, parts=1.5, sites=3).release(*asked)
+    at_first = (by_rho.scales[0] or 0) * by_rho.sensitivity.coordinates[0].tick
+    assert shared.scales[0] == pytest.approx(1.5**0.5 * at_first, rel=1e-12)
 
 
 def test_added_variance_pays_for_every_number() -> None:
