@@ -76,7 +76,7 @@ class SeededSource:
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
         """Return the answer with noise of the vault's size."""
-        noise = calibrate(query, self.schema, guarantee)
+        noise = calibrate(query, self.schema, guarantee, self.rule)
         sums = self._sums(query)
         exact = np.array([sums[at.name] for at in noise.sensitivity.coordinates])
         draw = self._generator.laplace if noise.family == "laplace" else self._generator.normal

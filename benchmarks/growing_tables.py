@@ -51,7 +51,7 @@ SCHEMA = dpc.Schema(
 def noise_of(kind: type[Query], epsilon: float, delta: float) -> Noise:
     """Return the noise of a query, which is the same at every look."""
     query = LookMoments(dpc.Cut("week"), 1) if kind is LookMoments else ArmMoments()
-    return calibrate(query, SCHEMA, dpc.Guarantee(epsilon=epsilon, delta=delta))
+    return calibrate(query, SCHEMA, dpc.Guarantee(epsilon=epsilon, delta=delta), "zcdp" if delta else "additive")
 
 
 class GrowingSource:

@@ -108,7 +108,7 @@ class SecureSites:
 
     def many(self, query: Query, guarantee: Guarantee, runs: int) -> Int64s:
         """Return so many sums, in ticks, one line each: the same exact answers, shares of noise drawn anew."""
-        noise = calibrate(query, self.schema, guarantee)
+        noise = calibrate(query, self.schema, guarantee, "zcdp")
         exact = [exact_answer(query, self.schema, engine, guarantee).in_order(noise) for engine in self._engines]
         share = share_of(noise, honest_of(len(exact)))
         total = np.sum(np.array(exact, dtype=np.int64), axis=0)

@@ -4,17 +4,18 @@ It comes from an ordinary generator of random numbers and protects nobody; it ha
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.random import Generator
 
 from benchmarks.peers.study import Floats
-from dpcausal.queries.calibration import gaussian_sd
+from dpcausal.queries.privacy_curve import curve_sd
 
 
 def gaussian_size(epsilon: float, delta: float) -> float:
     """Return the standard deviation of a Gaussian for sensitivity 1; infinite without a delta."""
-    return gaussian_sd(epsilon, delta) if delta > 0 else math.inf
+    return float(curve_sd(epsilon, delta, Fraction(1))) if delta > 0 else math.inf
 
 
 def number_sd(sensitivity: float, epsilon: float, delta: float) -> float:

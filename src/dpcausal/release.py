@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpcausal import queries
 from dpcausal.errors import QueryError
-from dpcausal.guarantee import Event, Guarantee, exact
+from dpcausal.guarantee import Event, Guarantee, Rule, exact
 from dpcausal.queries import CovariateCounts, Query
 from dpcausal.queries.calibration import Asked, Noise
 from dpcausal.schema.schema import Schema
@@ -82,7 +82,9 @@ def joint_price(asked: Sequence[Asked]) -> Receipt:
     return Receipt(_AND.join(each.query.name for each in asked), float(epsilon), float(delta))
 
 
-def debits_of(asked: Sequence[Asked], schema: Schema, as_of: str | None, session: str = "") -> dict[str, list[Event]]:
+def debits_of(
+    asked: Sequence[Asked], schema: Schema, as_of: str | None, *, rule: Rule = "additive", session: str = ""
+) -> dict[str, list[Event]]:
     """Return what a ledger debits for queries that it has not answered, by the request that it is debited for.
 
     What is asked twice is debited once, and so are all looks of a schedule.
@@ -91,15 +93,16 @@ def debits_of(asked: Sequence[Asked], schema: Schema, as_of: str | None, session
         asked: The queries.
         schema: What is public about the table.
         as_of: The version of the data.
+        rule: How the ledger adds up prices.
         session: For a secure sum, the digest of the study: its queries are debited together.
     """
     found: dict[str, list[Event]] = {}
     for each in asked:
-        event = each.noise(schema).event
         if session:
-            found.setdefault(session_request(session), []).append(event)
+            found.setdefault(session_request(session), []).append(each.shared_noise(schema).event)
         else:
-            found[digest_of(queries.payment(each.query, each.question(schema, as_of)))] = [event]
+            bought = queries.payment(each.query, each.question(schema, as_of))
+            found[digest_of(bought)] = [each.noise(schema, rule).event]
     return found
 
 

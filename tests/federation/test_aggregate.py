@@ -14,9 +14,15 @@ from hypothesis import strategies as some
 
 import dpcausal as dpc
 from dpcausal.errors import TransportError
-from dpcausal.federation.coordinator.aggregate import sum_releases, summed_release, ticks_of
+from dpcausal.federation.coordinator.aggregate import (
+    largest_noise,
+    noise_of,
+    sum_releases,
+    summed_release,
+    ticks_of,
+)
 from dpcausal.queries import ArmMoments, Cut
-from dpcausal.queries.calibration import Asked, Noise, calibrate, share_of
+from dpcausal.queries.calibration import Asked, Noise, calibrate, calibrations, share_of
 from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.schema.columns import Category
 from dpcausal.schema.schema import PROTECTS, Protects
@@ -175,12 +181,28 @@ def test_summed_noise_is_that_of_all_sites() -> None:
     assert spread != pytest.approx(release((0, 0, 0, 0, 0, 0), 0).variance("total_0"), rel=0.3)
 
 
+def test_sum_of_sites_with_either_noise_has_the_larger_one() -> None:
+    guarantee = dpc.Guarantee(epsilon=1.0, delta=1e-6)
+    smaller, larger = calibrations(ArmMoments(), SCHEMA, guarantee)
+
+    def answer(noise: Noise) -> dpc.Release:
+        receipt = Receipt("arm_moments", 1.0, 1e-6)
+        noisy = Noisy((0,) * len(noise.scales))
+        return dpc.Release.of(ArmMoments(), guarantee, noise, noisy=noisy, public_values=(), receipt=receipt)
+
+    one, other = answer(smaller), answer(larger)
+    assert all((a or 0) < (b or 0) for a, b in zip(one.scales, other.scales, strict=True))
+    assert largest_noise([one, one], (smaller, larger)) == smaller
+    assert largest_noise([other, one], (smaller, larger)) == largest_noise([other], (smaller, larger)) == larger
+    assert noise_of(replace(one, scales=(0.9, *one.scales[1:])), (smaller, larger)) is None
+
+
 @pytest.mark.parametrize(("epsilon", "honest", "inflation"), [(2.5, 8, 1 + 2**-7), (1.0, 34, 1 + 2**-10)])
 def test_reported_gaussian_scale_is_that_of_the_shares_in_a_secure_sum(
     epsilon: float, honest: int, inflation: float
 ) -> None:
     schema, guarantee, sites = standard_schema(), dpc.Guarantee(epsilon=epsilon, delta=1e-6), 50
-    noise = calibrate(ArmMoments(), schema, guarantee)
+    noise = calibrate(ArmMoments(), schema, guarantee, "zcdp")
     share = share_of(noise, honest)
     receipt = Receipt("arm_moments", epsilon, 1e-6)
     found = summed_release(Asked(ArmMoments(), guarantee), schema, [0] * 6, sites=sites, honest=honest, receipt=receipt)

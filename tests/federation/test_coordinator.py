@@ -15,6 +15,7 @@ from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.protocol.transport import FileTransport, LocalTransport
 from dpcausal.federation.site.site import Site
 from dpcausal.pooling import pool
+from dpcausal.queries.calibration import gaussian_sd
 from dpcausal.source import Source
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation
@@ -58,6 +59,19 @@ def test_guarantee_is_that_of_the_ledgers_whatever_their_rule(tmp_path: Path, po
     for name in tables:
         entries = Site(tmp_path / name).ledger().entries()
         assert [event.family for entry in entries if entry.kind == "grant" for event in entry.events] == ["laplace"]
+
+
+@pytest.mark.parametrize("rule", ["additive", "zcdp"])
+def test_gaussian_noise_of_either_rule_is_accepted(tmp_path: Path, rule: str) -> None:
+    schema = standard_schema()
+    tables = {name: synthetic_table(schema, 400, seed) for seed, name in enumerate(("north", "south"))}
+    federation = Federation(tmp_path, tables, schema, rule=rule)
+    estimator = dpc.RegressionAdjustment(covariates=["ward", "age", "smoker"])
+    study = federation.study(pooling="sums", estimator=estimator, delta=1e-6)
+    assert federation.coordinator(study).run().guarantee.delta == 1e-6
+    grants = [entry for entry in Site(tmp_path / "north").ledger().entries() if entry.kind == "grant"]
+    mu = max(event.mu for entry in grants for event in entry.events)
+    assert (mu > 1 / gaussian_sd(1.0, 1e-6) * (1 + 1e-6)) is (rule == "additive")
 
 
 def test_a_study_whose_estimand_depends_on_the_table_is_refused_unpaid(federation: Federation) -> None:

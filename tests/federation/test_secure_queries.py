@@ -172,7 +172,7 @@ def test_each_query_has_a_share_of_its_own_noise_and_all_are_paid_with_one_debit
     monkeypatch.setattr(Sampler, "add_noise_share", recorded)
     store = tmp_path / "requests.db"
     first = federation.coordinator(study, store=store).result()
-    expected = [share_of(each.noise(SCHEMA), 2) for each in study.site_questions()]
+    expected = [share_of(each.shared_noise(SCHEMA), 2) for each in study.site_questions()]
     assert shares == expected * 3
     for _ in range(2):  # a new coordinator, and one that lost its store: no second noise, no second price
         assert numbers(federation.coordinator(study, store=store).result()) == numbers(first)

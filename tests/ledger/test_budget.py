@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dpcausal as dpc
 from dpcausal.errors import GuaranteeError, MissingExtraError
-from dpcausal.guarantee import Event, exact
+from dpcausal.guarantee import Event, Rule, exact
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.budget import Total, _rho_of
 from dpcausal.queries import ArmTotals
@@ -23,9 +23,9 @@ def laplace(epsilon: float) -> Event:
     return Event(family="laplace", epsilon=epsilon, delta=0.0, mu=0.0)
 
 
-def gaussian(epsilon: float, delta: float) -> Event:
+def gaussian(epsilon: float, delta: float, rule: Rule = "zcdp") -> Event:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
-    return calibrate(ArmTotals(), schema, dpc.Guarantee(epsilon=epsilon, delta=delta)).event
+    return calibrate(ArmTotals(), schema, dpc.Guarantee(epsilon=epsilon, delta=delta), rule).event
 
 
 def total(*events: Event) -> Total:
@@ -160,6 +160,7 @@ def test_tight_totals_are_never_above_sums() -> None:
     assert tight_epsilon(events, 0.0) == 2.0
     assert tight_epsilon(events, 1e-6) < 1.8  # 1.789 by an independent computation
     assert tight_epsilon([gaussian(1, 1e-6)], 1e-6) == pytest.approx(0.93, abs=0.02)
+    assert tight_epsilon([gaussian(1, 1e-6, "additive")], 1e-6) == pytest.approx(1, abs=1e-4)
     assert tight_epsilon([], 1e-6) == 0.0
     mixed = [*events, gaussian(1, 1e-6)]
     assert tight_epsilon(mixed, 1e-6) < 3.0

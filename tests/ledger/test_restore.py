@@ -157,8 +157,8 @@ def test_lost_receipt_of_several_queries_costs_no_less_than_they_did() -> None:
         Asked(ArmTotals(), dpc.Guarantee(epsilon=1.0, delta=1e-6)),
     ]
     schema = standard_schema()
-    spent = sum(each.noise(schema).event.rho for each in asked)
+    spent = sum(each.noise(schema, "zcdp").event.rho for each in asked)
     receipt = replace(joint_price(asked), entry=3, digest="0" * 64)
-    price = _price(receipt)
+    price = _price(receipt, "zcdp")
     assert (receipt.count, price.epsilon, price.delta) == (2, 1.2, 1e-6)
     assert price.rho >= spent

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import LedgerError
-from dpcausal.guarantee import Event
+from dpcausal.guarantee import Event, Rule
 from dpcausal.ledger import restoring
 from dpcausal.ledger.budget import Total
 from dpcausal.ledger.chain import Entry
@@ -41,8 +41,8 @@ STATED = 0.05
 BY: dict[str, Any] = {"by": "bob", "reason": "the disk failed"}
 
 
-def events_of(asked: Sequence[Asked]) -> list[Event]:
-    return [each.noise(SCHEMA).event for each in asked]
+def events_of(asked: Sequence[Asked], rule: Rule) -> list[Event]:
+    return [each.noise(SCHEMA, rule).event for each in asked]
 
 
 def added(*parts: Sequence[Event]) -> Total:
@@ -54,17 +54,17 @@ class Disk:
     """A ledger on a disk that is about to fail, and a copy of it."""
 
     folder: Path
-    rule: str = "additive"
+    rule: Rule = "additive"
     witness: str = ""
 
     def __post_init__(self) -> None:
         self.witness = self.witness or str(self.folder / "witness.log")
         self.url, self.copy = f"sqlite:///{self.folder / 'ledger.db'}", self.folder / "copy.db"
-        budget = dpc.Budget(epsilon=20, delta=1e-3, rule=self.rule)  # type: ignore[arg-type]
+        budget = dpc.Budget(epsilon=20, delta=1e-3, rule=self.rule)
         self.ledger = dpc.Ledger.create(self.url, budget, as_of=AS_OF, witness=self.witness)
 
     def reserve(self, request: str, asked: Sequence[Asked]) -> None:
-        self.ledger.grant(request, events_of(asked), {})
+        self.ledger.grant(request, events_of(asked, self.rule), {})
 
     def answer(self, request: str, asked: Sequence[Asked]) -> Receipt:
         self.reserve(request, asked)
@@ -88,7 +88,7 @@ class Disk:
 
 def check_prices(folder: Path) -> None:
     """Lose answers of every kind under both rules, restore a copy, and compare what is counted with what they cost."""
-    for rule in ("additive", "zcdp"):
+    for rule in get_args(Rule):
         (place := folder / rule).mkdir(parents=True)
         disk = Disk(place, rule)
         disk.answer("before", LAPLACE)
@@ -98,8 +98,8 @@ def check_prices(folder: Path) -> None:
         lost = {"pure": LAPLACE, "gaussian": GAUSSIAN, "several": SEVERAL, "several pure": PURE}
         receipts = [disk.answer(request, asked) for request, asked in lost.items()]
         disk.answer("unknown", [Asked(ArmMoments(), dpc.Guarantee(epsilon=STATED))])
-        held = added(events_of(LAPLACE), events_of(SEVERAL))
-        again = added(events_of(SEVERAL), *map(events_of, lost.values()))
+        held = added(events_of(LAPLACE, rule), events_of(SEVERAL, rule))
+        again = added(events_of(SEVERAL, rule), *(events_of(each, rule) for each in lost.values()))
         stated = Event(family="laplace", epsilon=STATED, delta=0.0, mu=0.0)
         with pytest.raises(LedgerError, match="the price of every answer that is lost"):
             Lost.of(_copied(disk), receipts, open_witness(disk.witness), disk.ledger.opening).check_stated(None)
@@ -108,10 +108,10 @@ def check_prices(folder: Path) -> None:
         assert (disk.total.epsilon, disk.total.delta) == (expected.epsilon, expected.delta)
         assert disk.total.rho >= expected.rho
         for name in ("pure", "gaussian"):
-            (event,) = events_of(lost[name])
-            assert restoring._price(receipts[list(lost).index(name)]) == event
-        bound = sum(restoring._price(receipt).rho for receipt in receipts)
-        known = held.plus(stated) + added(events_of(SEVERAL))
+            (event,) = events_of(lost[name], rule)
+            assert restoring._price(receipts[list(lost).index(name)], rule) == event
+        bound = sum(restoring._price(receipt, rule).rho for receipt in receipts)
+        known = held.plus(stated) + added(events_of(SEVERAL, rule))
         assert disk.total.rho == known.rho + bound
 
 
@@ -129,9 +129,9 @@ def test_every_lost_price_is_counted_once_more(tmp_path: Path) -> None:
 def _only(*parts: str) -> Callable[..., Any]:
     """Return a mutant that counts some of the three kinds of loss."""
 
-    def events(lost: Lost, stated: Event | None) -> list[Event]:
+    def events(lost: Lost, stated: Event | None, rule: Rule) -> list[Event]:
         found = {
-            "receipts": [*map(restoring._price, lost.receipts)],
+            "receipts": [restoring._price(each, rule) for each in lost.receipts],
             "unanswered": [event for each in lost.unanswered for event in each],
             "stated": [stated] if stated else [],
         }
@@ -140,20 +140,20 @@ def _only(*parts: str) -> Callable[..., Any]:
     return events
 
 
-def _priced(change: Callable[[Receipt], Receipt]) -> Callable[[Receipt], Event]:
+def _priced(change: Callable[[Receipt], Receipt]) -> Callable[[Receipt, Rule], Event]:
     price = restoring._price
-    return lambda receipt: price(change(receipt))
+    return lambda receipt, rule: price(change(receipt), rule)
 
 
 def _first(receipt: Receipt) -> Receipt:
     return replace(receipt, query=receipt.query.partition(" + ")[0])
 
 
-def _as_pure(receipt: Receipt) -> Event:
+def _as_pure(receipt: Receipt, _: Rule) -> Event:
     return Event(family="laplace", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)
 
 
-def _as_gaussian(receipt: Receipt) -> Event:
+def _as_gaussian(receipt: Receipt, _: Rule) -> Event:
     delta = receipt.delta or 1e-9
     return Event(
         family="gaussian",
@@ -170,8 +170,8 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
     "only the first event of an unanswered request": (
         Lost,
         "events",
-        lambda lost, stated: _only("receipts", "unanswered", "stated")(
-            replace(lost, unanswered=tuple(each[:1] for each in lost.unanswered)), stated
+        lambda lost, stated, rule: _only("receipts", "unanswered", "stated")(
+            replace(lost, unanswered=tuple(each[:1] for each in lost.unanswered)), stated, rule
         ),
     ),
     "one of several queries": (
@@ -202,22 +202,22 @@ def test_arithmetic_that_is_wrong_is_caught(mutant: str, tmp_path: Path, monkeyp
         check_prices(tmp_path)
 
 
-@pytest.mark.parametrize("rule", ["additive", "zcdp"])
-def test_restoring_twice_counts_each_loss_once(rule: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rule", get_args(Rule))
+def test_restoring_twice_counts_each_loss_once(rule: Rule, tmp_path: Path) -> None:
     disk = Disk(tmp_path, rule)
     disk.answer("before", LAPLACE)
     disk.save()
     receipts = [disk.answer("pure", LAPLACE), disk.answer("gaussian", GAUSSIAN)]
     disk.restore(receipts=receipts)
     once = disk.total
-    assert once == added(events_of(LAPLACE) * 2, events_of(GAUSSIAN))
+    assert once == added(events_of(LAPLACE, rule) * 2, events_of(GAUSSIAN, rule))
     again = dpc.Ledger.restore(disk.url, witness=disk.witness, receipts=receipts, **BY)
     assert again._current().total == once  # the first restore is in the chain, and counted them
     disk.save()
     disk.ledger = again
     later = disk.answer("later", GAUSSIAN)
     disk.restore(receipts=[*receipts, later])
-    assert disk.total == once + added(events_of(GAUSSIAN))
+    assert disk.total == once + added(events_of(GAUSSIAN, rule))
     assert disk.ledger.check_receipts([*receipts, later]) == ()
 
 

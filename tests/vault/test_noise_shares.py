@@ -83,7 +83,7 @@ def test_shares_of_large_noise_have_its_law() -> None:
 @pytest.mark.parametrize("honest", [2, 8, 34])
 def test_gaussian_shares_lose_no_more_than_is_promised(epsilon: float, honest: int) -> None:
     """The bound of Kairouz, Liu and Steinke (2021), Proposition 14, in decimals of 60 digits."""
-    noise = calibrate(ArmMoments(), standard_schema(), dpc.Guarantee(epsilon=epsilon, delta=1e-6))
+    noise = calibrate(ArmMoments(), standard_schema(), dpc.Guarantee(epsilon=epsilon, delta=1e-6), "zcdp")
     try:
         share = share_of(noise, honest)
     except QueryError:
@@ -115,7 +115,7 @@ def test_noise_that_cannot_be_shared_is_refused() -> None:
     with pytest.raises(QueryError, match="public"):
         share_of(replace(noise, event=replace(noise.event, family="smooth")), 8)
     with pytest.raises(QueryError, match="tick"):
-        share_of(calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=3.0, delta=1e-6)), 100)
+        share_of(calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=3.0, delta=1e-6), "zcdp"), 100)
 
 
 @pytest.mark.parametrize(("ticks", "scales"), [((2**62,), (1.0,)), ((0, 0), (1.0,))])
@@ -125,6 +125,6 @@ def test_sums_that_do_not_fit_are_refused(ticks: tuple[int, ...], scales: tuple[
 
 
 def test_scales_of_shares_are_rounded_up() -> None:
-    noise = calibrate(ArmMoments(), standard_schema(), dpc.Guarantee(epsilon=0.5, delta=1e-6))
+    noise = calibrate(ArmMoments(), standard_schema(), dpc.Guarantee(epsilon=0.5, delta=1e-6), "zcdp")
     for whole, part in zip(noise.scales, share_of(noise, 7).scales, strict=True):
         assert 7 * Fraction(part) ** 2 > Fraction(whole or 0) ** 2

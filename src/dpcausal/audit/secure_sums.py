@@ -30,7 +30,7 @@ def check_shares(guarantee: Guarantee, draws: int) -> Finding:
 
     The share is the one that the door draws. Noise as claimed fails with a probability of at most 1e-9.
     """
-    noise = calibrate(ArmMoments(), standard_schema(), guarantee)
+    noise = calibrate(ArmMoments(), standard_schema(), guarantee, "zcdp")
     (share,) = check_contribution([ArmMoments()], [noise], _HONEST, [0] * len(noise.scales))
     many = NoiseShare(share.family, share.scales * draws, share.honest)
     shares = [Sampler().add_noise_share([0] * len(many.scales), many) for _ in range(_HONEST)]
@@ -80,7 +80,7 @@ def check_bundle(runs: int) -> Finding:
         Asked(CovariateSums(["age"]), gaussian, (("age", scale),)),
         Asked(ArmMoments(), laplace),
     )
-    noises = [each.noise(schema) for each in bundle]
+    noises = [each.shared_noise(schema) for each in bundle]
     table = synthetic_table(schema, 50)
     vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=100, delta=0.01))
     views = [vault.scaled(dict(each.scales)) for each in bundle]

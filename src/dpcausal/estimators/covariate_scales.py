@@ -166,7 +166,7 @@ def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tup
     for share in _SHARES:
         new, rest = _shared(source, query, guarantee, share)
         limit = _FINDABLE if share >= _USUAL else _PRECISE
-        if _noise_sd(query, source.schema, new) <= limit * source.n:
+        if _noise_sd(query, source, new) <= limit * source.n:
             chosen = stored_or_new(source, query, new, _ENOUGH)
             return source.release(query, chosen), rest if chosen == new else guarantee
     return None, guarantee
@@ -186,14 +186,14 @@ def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: 
 
     It is the first in the ledger, so that the same call gives the same again also where better counts came later.
     """
-    limit = most * _noise_sd(query, source.schema, new) * (1 + 1e-9)
-    stored = (each for each in answered(source, query) if _noise_sd(query, source.schema, each) <= limit)
+    limit = most * _noise_sd(query, source, new) * (1 + 1e-9)
+    stored = (each for each in answered(source, query) if _noise_sd(query, source, each) <= limit)
     return next(stored, new)
 
 
-def _noise_sd(query: CovariateCounts, schema: Schema, guarantee: Guarantee) -> float:
+def _noise_sd(query: CovariateCounts, source: Source, guarantee: Guarantee) -> float:
     """Return the standard deviation of the noise in each count."""
-    return noise_sd(query, schema, guarantee, query.own_names[0])
+    return noise_sd(query, source.schema, guarantee, query.own_names[0], source.rule)
 
 
 def fits(release: Release, columns: Sequence[Real], n: int) -> dict[str, FittedScale]:

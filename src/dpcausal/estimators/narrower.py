@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
 from dpcausal.queries.calibration import calibrate
 from dpcausal.release import Receipt
@@ -42,7 +42,7 @@ def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str
 
 
 @lru_cache(1024)
-def noise_sd(query: Query, schema: Schema, guarantee: Guarantee, coordinate: str) -> float:
+def noise_sd(query: Query, schema: Schema, guarantee: Guarantee, coordinate: str, rule: Rule = "additive") -> float:
     """Return the standard deviation of the noise in a number of an answer, in ticks; rehearsals ask for the same again.
 
     Args:
@@ -50,8 +50,9 @@ def noise_sd(query: Query, schema: Schema, guarantee: Guarantee, coordinate: str
         schema: What is public about the table.
         guarantee: What is spent on it.
         coordinate: The number's name.
+        rule: How the ledger adds up prices.
     """
-    noise = calibrate(query, schema, guarantee)
+    noise = calibrate(query, schema, guarantee, rule)
     place = next(place for place, at in enumerate(noise.sensitivity.coordinates) if at.name == coordinate)
     return (noise.scales[place] or 0.0) * (2**0.5 if noise.family == "laplace" else 1.0)
 

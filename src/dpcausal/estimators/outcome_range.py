@@ -113,7 +113,7 @@ class OutcomeRange(BaseEstimator):
             replace(outcome, low=low, high=low + cell, missing=None)
         guarantee = guarantee_for(source, epsilon, delta)
         each = guarantee.part(2 * self.steps)
-        noise = calibrate(OutcomesBelow(outcome.low), source.schema, each)
+        noise = calibrate(OutcomesBelow(outcome.low), source.schema, each, source.rule)
         noise_sd = NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance ** 0.5
         if _TAIL_SDS * noise_sd > self.tail * source.n:
             raise RefusedError(

@@ -130,7 +130,7 @@ class Ledger(Answers):
         lost = Lost.of(entries, receipts, watching, older.opening)
         stated = stated_event(lost_epsilon, lost_delta, older.budget.rule)
         lost.check_stated(stated)
-        events = [event.to_dict() for event in lost.events(stated)]
+        events = [event.to_dict() for event in lost.events(stated, older.budget.rule)]
         missing = [receipt.digest for receipt in lost.receipts]
         content = {"by": by, "reason": reason, "lost": str(lost), "events": events, "receipts": missing}
         older._put_back(store, content, entries if copy else ())  # noqa: SLF001 (its own)

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import Literal
 
 from dpcausal.errors import LedgerError
-from dpcausal.guarantee import Event, Guarantee
+from dpcausal.guarantee import Event, Guarantee, Rule
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.witness import Witness
-from dpcausal.queries.calibration import float_above, gaussian_sd
+from dpcausal.queries.calibration import SPARE, float_above, gaussian_sd
+from dpcausal.queries.privacy_curve import curve_sd
 from dpcausal.release import Receipt
 
 Family = Literal["laplace", "smooth"]
@@ -79,10 +80,10 @@ class Lost:
         explained = 3 * len(self.receipts) - min(len(self.receipts), len(self.unanswered))
         return max(0, self.entries - explained) // 3
 
-    def events(self, stated: Event | None) -> list[Event]:
-        """Return the prices that are counted as spent once more."""
+    def events(self, stated: Event | None, rule: Rule) -> list[Event]:
+        """Return the prices that are counted as spent once more, in a ledger that adds up prices like this."""
         unanswered = (event for events in self.unanswered for event in events)
-        return [*map(_price, self.receipts), *unanswered, *([stated] if stated else [])]
+        return [*(_price(each, rule) for each in self.receipts), *unanswered, *([stated] if stated else [])]
 
     def check_stated(self, stated: Event | None) -> None:
         """Raise where a person must state a price and did not."""
@@ -144,7 +145,7 @@ def check_line(what: str, text: str) -> None:
         )
 
 
-def _price(receipt: Receipt) -> Event:
+def _price(receipt: Receipt, rule: Rule) -> Event:
     """Return the price of an answer, from its receipt. With a delta and a price in rho it was Gaussian noise.
 
     A receipt of several queries has the sum of their prices. Which of them had Gaussian noise is unknown: Laplace noise
@@ -153,7 +154,9 @@ def _price(receipt: Receipt) -> Event:
     Guarantee(epsilon=receipt.epsilon, delta=receipt.delta)  # raises unless these are prices
     if receipt.delta == 0:
         return Event(family="laplace", epsilon=receipt.epsilon, delta=0.0, mu=0.0)
-    mu = float_above(1 / Fraction(gaussian_sd(receipt.epsilon, receipt.delta)))  # as `calibrate` has it
+    by_rho = Fraction(gaussian_sd(receipt.epsilon, receipt.delta))
+    least = by_rho if rule == "zcdp" else min(by_rho, curve_sd(receipt.epsilon, receipt.delta, 1 - SPARE[0]))
+    mu = float_above(1 / least)  # at least as `calibrate` has it
     if receipt.count > 1:
         mu = (1 + 1e-9) * math.hypot(receipt.epsilon, math.sqrt(receipt.count) * mu)
     return Event(family="gaussian", epsilon=receipt.epsilon, delta=receipt.delta, mu=mu)

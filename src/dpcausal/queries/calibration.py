@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
 from opendp.domains import atom_domain
@@ -13,14 +13,19 @@ from opendp.metrics import absolute_distance
 from opendp.mod import enable_features
 
 from dpcausal.errors import GuaranteeError, QueryError
-from dpcausal.guarantee import Event, Guarantee, exact
+from dpcausal.guarantee import Event, Guarantee, Rule, exact
 from dpcausal.queries import Query, Sensitivity, question, seen_by
+from dpcausal.queries.privacy_curve import curve_sd, grid_variance
 from dpcausal.schema.scale import Scale
 from dpcausal.schema.schema import Schema
 from dpcausal.sums.roots import root_above
 
 # OpenDP's name for all constructors whose proofs have not passed its last vetting stage; there is no other kind.
 enable_features("contrib")
+
+SPARE = (Fraction(1, 2**20), Fraction(1, 2**10))
+"""Which share of epsilon and delta pays for noise on integers not being normal. The first that gives less noise than
+zCDP is taken: the larger one for noise of a few ticks."""
 
 _INFLATED = tuple(1 + Fraction(1, 2**power) for power in (40, 20, 10, 7))
 """By how much shares of Gaussian noise may be larger than a share of the variance, because their sum is not quite a
@@ -57,8 +62,16 @@ class Noise:
         return "gaussian" if self.event.family == "gaussian" else "laplace"
 
 
-def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
+def calibrate(query: Query, schema: Schema, guarantee: Guarantee, rule: Rule = "additive") -> Noise:
     """Return the noise that gives this query this guarantee: Laplace where delta is 0, otherwise Gaussian.
+
+    Args:
+        query: The query.
+        schema: What is public about the table.
+        guarantee: What is promised about the answer.
+        rule: How the ledger adds up prices. Where it adds up epsilons, Gaussian noise is as small as its own privacy
+            curve allows. Under `zcdp` it is what a budget of this epsilon and delta covers once. So is that of a
+            schedule of looks, which goes on as it began.
 
     Example:
         >>> from dpcausal import Guarantee, Real, Schema, Treatment
@@ -80,13 +93,37 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
         )
     if delta == 0 or query.noise == "smooth":
         sensitivity = query.sensitivity(schema, protects, "l1")
-        size = 1 / exact(epsilon)
+        size, added = 1 / exact(epsilon), Fraction(0)
         event = Event(family="smooth" if delta else "laplace", epsilon=epsilon, delta=delta, mu=0.0)
     else:
         sensitivity = query.sensitivity(schema, protects, "l2")
-        size = Fraction(gaussian_sd(epsilon, delta))
+        by_curve = rule == "additive" and not query.prepaid
+        size, added = _gaussian(sensitivity, epsilon, delta) if by_curve else (_rho_sd(epsilon, delta), Fraction(0))
         event = Event(family="gaussian", epsilon=epsilon, delta=delta, mu=float_above(1 / size))
-    return Noise(sensitivity, _scales(sensitivity, size), event)
+    return Noise(sensitivity, _scales(sensitivity, size, added), event)
+
+
+def calibrations(query: Query, schema: Schema, guarantee: Guarantee) -> tuple[Noise, ...]:
+    """Return the noise by each rule: a site does not say by which its ledger adds up."""
+    return tuple(calibrate(query, schema, guarantee, rule) for rule in get_args(Rule))
+
+
+def _gaussian(sensitivity: Sensitivity, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
+    """Return the sd for sensitivity 1 and a variance in squared ticks to add; by zCDP where that gives less noise."""
+    by_rho = _rho_sd(epsilon, delta)
+    ratios = {at.weight.as_integer_ratio() for at in sensitivity.coordinates if at.weight is not None}
+    smallest = min(Fraction(*ratio) for ratio in ratios) * sensitivity.bound
+    for spare in SPARE:
+        sd = curve_sd(epsilon, delta, 1 - spare)
+        variance = (smallest * sd) ** 2
+        added = grid_variance(variance, len(sensitivity.coordinates), exact(epsilon), spare)
+        if variance + added <= (smallest * by_rho) ** 2:
+            return sd, added
+    return by_rho, Fraction(0)
+
+
+def _rho_sd(epsilon: float, delta: float) -> Fraction:
+    return Fraction(gaussian_sd(epsilon, delta))
 
 
 @dataclass(frozen=True)
@@ -115,7 +152,8 @@ def share_of(noise: Noise, honest: int) -> NoiseShare:
     share is a little larger, which covers the difference. Proof: docs/proofs/noise_shares.md.
 
     Raises:
-        QueryError: If the noise cannot be shared: its scales are private, too large, or for a Gaussian too small.
+        QueryError: If the noise cannot be shared: its scales are private, too large, or for a Gaussian too small or not
+            by zCDP, in which the proof is.
     """
     scales = [scale for scale in noise.scales if scale is not None and scale <= _LARGEST_SCALE]
     if noise.event.family not in ("laplace", "gaussian") or len(scales) < len(noise.scales):
@@ -126,6 +164,12 @@ def share_of(noise: Noise, honest: int) -> NoiseShare:
         )
     if noise.family == "laplace":
         return NoiseShare("laplace", tuple(scales), honest)
+    if noise.event.mu > float_above(1 / _rho_sd(noise.event.epsilon, noise.event.delta)):
+        raise QueryError(
+            expected="Gaussian noise calibrated by zCDP, for shares",
+            got="noise that is as small as one release alone allows",
+            hint="take Asked.shared_noise.",
+        )
     for inflated in _INFLATED:
         shares = {scale: float_above(root_above((Fraction(scale) * inflated) ** 2 / honest)) for scale in set(scales)}
         room = Fraction(noise.event.mu) * (1 - 1 / inflated) / 2
@@ -149,8 +193,11 @@ def _excess(share: float, honest: int) -> Fraction:
     return 10 * sum((Fraction(1, 2 ** min(int(each), _LARGEST_EXPONENT)) for each in exponents), Fraction(0))
 
 
-def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...]:
-    """Return the size of each coordinate's noise in ticks. Thousands of coordinates may have a dozen weights."""
+def _scales(sensitivity: Sensitivity, size: Fraction, added: Fraction) -> tuple[float | None, ...]:
+    """Return the size of each coordinate's noise in ticks. Thousands of coordinates may have a dozen weights.
+
+    `added` is a variance in squared ticks, the same for all.
+    """
     found: dict[tuple[int, int], float] = {}
     scales: list[float | None] = []
     last: Fraction | None = None
@@ -161,7 +208,8 @@ def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...
             if last is not None:
                 ratio = last.as_integer_ratio()
                 if ratio not in found:
-                    found[ratio] = float_above(last * sensitivity.bound * size)
+                    plain = last * sensitivity.bound * size
+                    found[ratio] = float_above(root_above(plain**2 + added) if added else plain)
                 scale = found[ratio]
         scales.append(scale)
     return tuple(scales)
@@ -169,11 +217,11 @@ def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...
 
 @cache
 def gaussian_sd(epsilon: float, delta: float) -> float:
-    """Return the standard deviation at which Gaussian noise, for sensitivity 1, is (epsilon, delta)-private.
+    """Return the standard deviation at which Gaussian noise, for sensitivity 1, is (epsilon, delta)-private by zCDP.
 
     The discrete Gaussian with this sd is rho-zCDP with rho = 1 / (2 sd²) (Canonne, Kamath and Steinke 2020), in any
-    number of dimensions. OpenDP turns rho into epsilon at this delta. The continuous Gaussian's own curve would allow
-    an sd about 7 % smaller, but is not proved for the discrete one in several dimensions.
+    number of dimensions. OpenDP turns rho into epsilon at this delta. The privacy curve allows an sd about 7 % smaller
+    for one release; see `curve_sd`.
 
     Both are read as the decimals that were typed, as the ledger reads them: OpenDP is given the largest floats that are
     not above these.
@@ -236,9 +284,13 @@ class Asked(NamedTuple):
         """Return the declared schema as the query sees it."""
         return schema.scaled(dict(self.scales))
 
-    def noise(self, schema: Schema) -> Noise:
-        """Return the noise of the answer, of tables with this declared schema."""
-        return calibrate(self.query, self.seen(schema), self.guarantee)
+    def noise(self, schema: Schema, rule: Rule = "additive") -> Noise:
+        """Return the noise of the answer, of tables with this declared schema and a ledger with this rule."""
+        return calibrate(self.query, self.seen(schema), self.guarantee, rule)
+
+    def shared_noise(self, schema: Schema) -> Noise:
+        """Return the noise of which sites add shares in a secure sum: by zCDP, as the proof of shares has it."""
+        return self.noise(schema, "zcdp")
 
     def question(self, schema: Schema, as_of: str | None) -> dict[str, Any]:
         """Return what makes two requests for it the same."""

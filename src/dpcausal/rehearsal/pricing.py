@@ -155,7 +155,8 @@ class _PricingSource(WrappedSource):
             unlike = " if another" * (stored is not None)  # not this request, which is paid for
             paid = digest_of(queries.payment(query, question))
             if not (query.prepaid and self._metered.ledger.is_debited(paid)):
-                self.prices[paid + unlike] = calibrate(query, self.schema, guarantee).event
+                rule = self._metered.ledger.budget.rule
+                self.prices[paid + unlike] = calibrate(query, self.schema, guarantee, rule).event
         self._priced.append((self._named(query), guarantee))
         self.adaptive = True
         asked = digest_of(queries.to_dict(query), guarantee.to_dict())

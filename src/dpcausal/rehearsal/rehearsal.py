@@ -120,7 +120,8 @@ class Rehearsal(Expectations):
 
         What adds up units is answered from a synthetic population by the function that answers it in a vault.
         """
-        noise = calibrate(query, self.schema, guarantee)
+        secure = self.parts != self.sites
+        noise = calibrate(query, self.schema, guarantee, "zcdp" if secure else self.rule)
         coordinates = noise.sensitivity.coordinates
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
         expectations = self._seen_by(query)

@@ -53,7 +53,7 @@ def check_session(
         answered = _first_other(asked, session_questions(asks, _MovedSource(rehearse(10_000))))
         raise _not_fixed(answered or other, "an earlier answer" if answered else "the number of units")
     for each in asked:
-        share_of(each.noise(schema), honest)  # sites would refuse in their third round
+        share_of(each.shared_noise(schema), honest)  # sites would refuse in their third round
 
 
 class _MovedSource(WrappedSource):

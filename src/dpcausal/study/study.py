@@ -17,6 +17,7 @@ from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee
+from dpcausal.guarantee import Rule as BudgetRule
 from dpcausal.planning.left_in import adjusts_for, confounders_of, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
 from dpcausal.pooling import Automatic, Rule, describe_pooling
@@ -241,10 +242,19 @@ class Study:
         """Return the price of everything that this study asks of a site, or of one table, whatever is answered."""
         return Price.of_study(vars(self), site)
 
-    def debits(self, as_of: str | None, n: int = 10_000, site: str = "") -> dict[str, list[Event]]:
-        """Return what the ledger of one of many sites would debit, by request, if nothing was answered before."""
+    def debits(
+        self, as_of: str | None, n: int = 10_000, site: str = "", *, rule: BudgetRule = "additive"
+    ) -> dict[str, list[Event]]:
+        """Return what the ledger of one of many sites would debit, by request, if nothing was answered before.
+
+        Args:
+            as_of: The version of the data.
+            n: The number of units.
+            site: The site.
+            rule: How its ledger adds up prices.
+        """
         session = self.digest if self.secure_settings else ""
-        return debits_of(self.site_questions(n, site), self.schema, as_of, session)
+        return debits_of(self.site_questions(n, site), self.schema, as_of, rule=rule, session=session)
 
     def prepare(self, vault: MeteredSource, site: str = "") -> Prepared:
         """Price this study on a vault; `run` of what is returned runs it.

@@ -187,7 +187,7 @@ class Vault(OtherNames):
             EngineError: If the machines where the table is lack what the answer needs there. Nothing was debited.
         """
         self._check(query, guarantee)
-        noise = calibrate(query, self._schema, guarantee)
+        noise = calibrate(query, self._schema, guarantee, self.rule)
         question = self.question(query, guarantee)
         request = digest_of(question)
         stored = self._ledger.stored(request)
@@ -239,7 +239,7 @@ class Vault(OtherNames):
         views = [self.scaled(dict(each.scales)) if each.scales else self for each in asked]
         for view, (query, guarantee, _) in zip(views, asked, strict=True):
             view._check(query, guarantee)  # noqa: SLF001 (its own view)
-        noises = [each.noise(self._schema) for each in asked]
+        noises = [each.shared_noise(self._schema) for each in asked]
         shares = check_contribution([each.query for each in asked], noises, honest, mask)
         secure = {"session": session, "members": members, "honest": honest}
         questions = [view.question(*each[:2]) for view, each in zip(views, asked, strict=True)]

@@ -1,6 +1,7 @@
 """Noise that is not what it is claimed to be."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,14 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.densities import check_density
-from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches, calibration
+from dpcausal.queries import (
+    ArmMoments,
+    ArmTotals,
+    ObjectivePerturbedLogistic,
+    StratumMatches,
+    calibration,
+    privacy_curve,
+)
 from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
 from dpcausal.vault import adding
@@ -16,7 +24,7 @@ from dpcausal.vault.answers import logistic
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.features import Features
-from tests.audit.mutants.mutant import answer_by, attack_on, draws_of, mutant, noise_of
+from tests.audit.mutants.mutant import answer_by, attack_on, draws_of, mutant, noise_of, sensitivity_of
 
 add_noise = Sampler.add_noise
 
@@ -63,8 +71,14 @@ def half_scale(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("half the Gaussian noise, told as it is", attack_on("plain Gaussian", 30_000))
 def half_gaussian(patch: pytest.MonkeyPatch) -> None:
-    sd = calibration.gaussian_sd
-    patch.setattr(calibration, "gaussian_sd", lambda epsilon, delta: sd(epsilon, delta) / 2)
+    sd = privacy_curve.curve_sd
+    patch.setattr(calibration, "curve_sd", lambda *asked: sd(*asked) / 2)
+
+
+@mutant("a hundredth too little Gaussian noise, told as it is", sensitivity_of(ArmTotals))
+def less_gaussian(patch: pytest.MonkeyPatch) -> None:
+    sd = privacy_curve.curve_sd
+    patch.setattr(calibration, "curve_sd", lambda *asked: sd(*asked) * Fraction(99, 100))
 
 
 @mutant("both arms share their noise", noise_of(ArmTotals))

@@ -34,7 +34,7 @@ from dpcausal.estimators.outcome_regression import (
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.calibration import calibrate
@@ -194,9 +194,9 @@ class DoublyRobust(BaseEstimator):
         moments = RegressionMoments(self.covariates)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places = map(moments.moments(schema).index, kinds)
-        slope, square = (_scale(moments, place, schema, guarantee) / source.n for place in places)
+        slope, square = (_scale(moments, place, schema, guarantee, source.rule) / source.n for place in places)
         sums = self._query(schema, far, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
-        noise = _scale(sums, 0, schema, narrower(sums, source, guarantee, "score")) / source.n
+        noise = _scale(sums, 0, schema, narrower(sums, source, guarantee, "score"), source.rule) / source.n
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
@@ -333,7 +333,7 @@ def _cut_off(propensity: PropensityError, clip: float) -> float:
     return max(float(each[0]) for each in propensity.clipped(clip))
 
 
-def _scale(query: Query, place: int, schema: Schema, guarantee: Guarantee) -> float:
+def _scale(query: Query, place: int, schema: Schema, guarantee: Guarantee, rule: Rule) -> float:
     """Return the scale of the noise in one of a query's numbers."""
-    noise = calibrate(query, schema, guarantee)
+    noise = calibrate(query, schema, guarantee, rule)
     return float(noise.scales[place] or 0.0) * noise.sensitivity.coordinates[place].tick

@@ -246,7 +246,7 @@ def _capped(cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: _Arms
     sampling = (high - low) / 10 / math.sqrt(arms.units * rarer * (1 - rarer))
     query = StratumContrasts(cuts, min(odds + _MANY, _LARGEST_CAP))
     second = narrower(query, source, allowed, "effect")
-    noise = calibrate(query, source.schema, second)
+    noise = calibrate(query, source.schema, second, source.rule)
     scale = (noise.scales[0] or 0.0) * noise.sensitivity.coordinates[0].tick / arms.units
     if scale * (math.sqrt(2) if noise.family == "laplace" else 1.0) > _NOISE_OVER_SAMPLING * sampling:
         query = StratumContrasts(cuts, min(odds + _FEW, _LARGEST_CAP))

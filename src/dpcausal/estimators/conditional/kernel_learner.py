@@ -140,6 +140,6 @@ class KernelLearner(BaseEstimator):
         least = max(1.0, plan.reach[plan.learner] / 50 / plan.limit)  # for the solver to converge
         if self.ridge is not None:
             return max(float(self.ridge * source.n), least)
-        noise = calibrate(plan, source.schema, guarantee)
+        noise = calibrate(plan, source.schema, guarantee, source.rule)
         once = math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance) * COEFFICIENT_TICK
         return max(_RIDGE * float((once * plan.penalty) ** _POWER), source.n * _MIN_RIDGE, least)

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self
 
@@ -18,6 +18,26 @@ from dpcausal.schema.scale import Scale
 from dpcausal.schema.schema import Schema
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of
+
+
+def noise_of(release: Release, noises: Sequence[Noise]) -> Noise | None:
+    """Return which of several noises a release says that it has; None if it is none of them."""
+    for noise in noises:
+        pairs = zip(noise.scales, noise.sensitivity.coordinates, strict=True)
+        known = tuple(None if scale is None else scale * at.tick for scale, at in pairs)
+        if (release.family, release.scales) == (noise.family, known):
+            return noise
+    return None
+
+
+def largest_noise(releases: Iterable[Release], noises: Sequence[Noise]) -> Noise:
+    """Return the largest noise that one of several releases has, each of which has one of these noises.
+
+    Sites with a zCDP budget, and sites of an older version, have a little more Gaussian noise than others. The interval
+    of a sum is then as if all of them had.
+    """
+    found = [noise for release in releases if (noise := noise_of(release, noises))]
+    return max(found or noises, key=lambda noise: [scale or 0.0 for scale in noise.scales])
 
 
 def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Mapping[str, Release]) -> Release:
@@ -57,7 +77,7 @@ def summed_release(  # noqa: PLR0913 (all but three have names)
         honest: How many sites' shares are the whole noise. More sites than that bring more noise.
         receipt: The receipt of all sites.
     """
-    noise = asked.noise(schema)
+    noise = asked.shared_noise(schema)
     one = Release.of(asked.query, asked.guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
     return one.of_sites(sites, parts=sites / honest * share_of(noise, honest).inflation ** 2)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from dpcausal.errors import RefusedError, StudyError
-from dpcausal.federation.coordinator.aggregate import replay_estimate, sum_releases
+from dpcausal.federation.coordinator.aggregate import largest_noise, replay_estimate, sum_releases
 from dpcausal.federation.coordinator.dispatch import Dispatcher
 from dpcausal.federation.coordinator.plausibility import SiteAnswer, suspicions
 from dpcausal.federation.coordinator.requests import Requests
@@ -22,7 +22,7 @@ from dpcausal.federation.protocol.transport import Transport
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.pooling import pool
 from dpcausal.queries import Query, StratumContrasts
-from dpcausal.queries.calibration import Asked, calibrate
+from dpcausal.queries.calibration import Asked, calibrations
 from dpcausal.release import Receipt, Release, receipts_in
 from dpcausal.results.effect import Effect
 from dpcausal.results.site_share import SiteShare
@@ -253,7 +253,9 @@ class Coordinator:
             )
         if self.study.secure_settings:
             return self._opened()[asked.index(this)]
-        return sum_releases(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
+        releases = self._releases()
+        noise = largest_noise(releases.values(), calibrations(query, self.schema, guarantee))
+        return sum_releases(query, guarantee, noise, releases)
 
     def _opened(self) -> tuple[Release, ...]:
         """Return the releases of a secure sum, in the order of the study's queries."""

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.coordinator.aggregate import replay_estimate, ticks_of
+from dpcausal.federation.coordinator.aggregate import noise_of, replay_estimate, ticks_of
 from dpcausal.federation.coordinator.plausibility import why_impossible
 from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.protocol.messages import STEPS, Message
 from dpcausal.federation.protocol.question import Question, is_paid
 from dpcausal.federation.protocol.signatures import opened
 from dpcausal.federation.secure.messages import why_step_invalid
-from dpcausal.queries.calibration import Noise, calibrate
+from dpcausal.queries.calibration import Noise, calibrations
 from dpcausal.release import Receipt, Release
 from dpcausal.schema.schema import Schema
 from dpcausal.study.study import Study
@@ -147,12 +147,10 @@ def _why_answer_invalid(message: Message, site: str, study: Study) -> str:
 
 def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
     query, guarantee = release.query, release.guarantee
-    noise = calibrate(query, schema, guarantee)
-    coordinates = noise.sensitivity.coordinates
-    pairs = list(zip(noise.scales, coordinates, strict=True))
-    known = tuple(None if scale is None else scale * at.tick for scale, at in pairs)
-    if (release.family, release.scales, release.parts, release.sites) != (noise.family, known, 1, 1):
+    noise = noise_of(release, calibrations(query, schema, guarantee))
+    if noise is None or (release.parts, release.sites) != (1, 1):
         return "its noise is not of the size that the guarantee needs"
+    coordinates = noise.sensitivity.coordinates
     if release.names != tuple(at.name for at in coordinates) or not all(map(is_number, release.values)):
         return "its numbers are not those that the query asks for"
     if set(release.public_values) != set(query.public_values) or not all(

@@ -63,7 +63,7 @@ def check_range(
     for asked, own in _divided(study, ticks):
         sizes = {"sites": len(messages), "honest": settings.honest}
         release = summed_release(asked, study.schema, own, receipt=joint_price([asked]), **sizes)
-        beyond = is_too_large(own, n, asked.noise(study.schema), spread)
+        beyond = is_too_large(own, n, asked.shared_noise(study.schema), spread)
         large = "it is larger than so many units can add up to" if beyond else ""
         if problem := large or why_impossible(release, n, arm_sizes, study.schema):
             raise RefusedError(

@@ -56,7 +56,7 @@ class Consequences:
         """
         asked = study.site_questions(n or _ANY_UNITS, policy.site)
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
-        debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site)
+        debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site, rule=ledger.budget.rule)
         due = chain.from_iterable(events for request, events in debits.items() if not ledger.is_debited(request))
         names = [each.query.name for each in asked]
         return cls(

@@ -161,7 +161,7 @@ class Site:
         """Return the content of an answer to a round of a secure sum that reads no table and has no price."""
         settings = _settings(study)
         begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
-        due = chain.from_iterable(study.debits(self.policy.as_of).values())
+        due = chain.from_iterable(study.debits(self.policy.as_of, rule=ledger.budget.rule).values())
         if begins and ledger.remaining_after(due) is None:
             raise _RefusalError("no_budget")
         try:
