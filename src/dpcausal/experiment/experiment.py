@@ -190,6 +190,11 @@ class Experiment:
             )
         return Schema(self.treatment, first, (*others, self.cohorts), self.unit, self.protects, self.cohorts.name)
 
+    @property
+    def query(self) -> MetricMoments:
+        """The sums of all metrics, as an experiment with a single look asks for them."""
+        return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics])
+
     def release(self, source: Source, look: int | None = None) -> Release:
         """Return the sums of all metrics: one query, or the looks of the schedule so far.
 
@@ -199,8 +204,8 @@ class Experiment:
             source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
             look: How many cohorts there are so far; None for all of them.
         """
-        moments = MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics])
-        asked, first = guarantee_for(source, self.epsilon, self.delta), f"total_0 of {self.metrics[0].column.name}"
+        moments, first = self.query, f"total_0 of {self.metrics[0].column.name}"
+        asked = guarantee_for(source, self.epsilon, self.delta)
         if self.cohorts is None:
             if look is not None:
                 raise StudyError(
