@@ -8,7 +8,14 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.densities import check_density
-from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches, calibration
+from dpcausal.queries import (
+    ArmMoments,
+    ArmTotals,
+    ObjectivePerturbedLogistic,
+    ObservedLogistic,
+    StratumMatches,
+    calibration,
+)
 from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
 from dpcausal.vault import adding
@@ -115,6 +122,12 @@ def half_tilt(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     half = staticmethod(lambda epsilon, covariates: whole(epsilon, covariates) / 2)
     patch.setattr(ObjectivePerturbedLogistic, "tilt_scale", half)
+
+
+@mutant("half the tilt in each of two arms", lambda: check_density(1.0, 200, (1,), ObservedLogistic))
+def half_tilt_in_each_arm(patch: pytest.MonkeyPatch) -> None:
+    whole = ObjectivePerturbedLogistic.tilt_scale
+    patch.setattr(ObservedLogistic, "tilt_scale", staticmethod(lambda *of: whole(*of) / 2))
 
 
 @mutant("a draw outside the sampler", draws_of("DifferenceInMeans"))
