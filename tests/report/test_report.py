@@ -466,6 +466,8 @@ def test_after_adjustment_needs_a_balance_that_passes(
         report = Report.of(effect, study, date=DAY, diagnoses=[dataclasses.replace(balance, **other)])
         assert "with other weights than those of the estimate" in report.verdict.text
         assert "with other weights" in dict(part(report, "summary").items)["Design"]
+    over_all = dataclasses.replace(effect, includes_missing=True)  # and weighted for having an outcome
+    assert "with other weights" in Report.of(over_all, study, date=DAY, diagnoses=[balance]).verdict.text
     before = dpc.Balance(["age", "race"]).estimate(vault, epsilon=1.0)
     assert "balance was not checked" in Report.of(effect, study, date=DAY, diagnoses=[before]).verdict.text
 

@@ -319,6 +319,14 @@ AVERAGES = (
         pairs=0,
     ),
     Case(
+        "doubly robust, all units",
+        dpc.DoublyRobust(OF, include_missing=True),
+        references.doubly_robust_over_all_units,
+        words="over all units, with an outcome or without",
+        table="missing",
+        may_leave=True,
+    ),
+    Case(
         "propensity matching",
         dpc.PropensityMatching(["a"], neighbours=1, limit=1_000),
         references.matching,

@@ -24,8 +24,10 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.distributions import Arm
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
+from dpcausal.estimators.observed_scores import ModelsOfAll
 from dpcausal.federation.site import review, site
 from dpcausal.pooling import pooled
+from dpcausal.queries import ObservedScores
 from dpcausal.release import Release
 from dpcausal.results import curve as curves
 from dpcausal.results import laws
@@ -256,10 +258,26 @@ def _in_other_words(estimate: Callable[..., Effect]) -> Callable[..., Effect]:
     return lambda *given, **price: replace(estimate(*given, **price), estimand="average treatment effect")
 
 
-@inside("units without an outcome are left out of the average", "regression adjustment, all units")
+@inside(
+    "units without an outcome are left out of the average",
+    "regression adjustment, all units",
+    "doubly robust, all units",
+)
 def without_missing(patch: pytest.MonkeyPatch) -> None:
     over = NoiseAwareRegressions.over
     patch.setattr(NoiseAwareRegressions, "over", lambda fit, _, noise: over(fit, fit.centres, noise))
+
+
+@inside("residuals have no weights for being observed", "doubly robust, all units")
+def unweighted_for_observed(patch: pytest.MonkeyPatch) -> None:
+    query = ModelsOfAll.query
+
+    def certain(models: ModelsOfAll, *of: Any) -> ObservedScores:
+        made = query(models, *of)
+        sure = [30.0, *(0.0 for _ in made.observed_control[1:])]
+        return replace(made, observed_control=sure, observed_treated=sure)
+
+    patch.setattr(ModelsOfAll, "query", certain)
 
 
 @inside("a Laplace term has the variance of its scale", "difference in means", "stratification", again=False)

@@ -295,6 +295,32 @@ def doubly_robust(estimand: Estimand) -> Callable[[], Reference]:
     return reference
 
 
+def doubly_robust_over_all_units() -> Reference:
+    """Return the mean over all units of scores whose residuals are weighted for arm and for having an outcome."""
+    table = columns("missing")
+    t, y = table["t"], table["y"]
+    design, seen = np.column_stack([np.ones(len(t)), table["a"], table["b"]]), ~np.isnan(y)
+    score = np.zeros(len(t))
+    for arm, sign in ((0, -1), (1, 1)):
+        own = (t == arm) & seen
+        predicted = design @ np.linalg.lstsq(design[own], y[own])[0]
+        of_arm = np.abs(1 - arm - _logistic(design, t, np.ones(len(t))))
+        chance = of_arm * _logistic(design, seen.astype(float), (t == arm).astype(float))
+        score += sign * (predicted + np.where(own, np.where(seen, y, 0) - predicted, 0) / chance)
+    return _one(float(score.mean()), float(score.std() / np.sqrt(len(t))))
+
+
+def _logistic(design: Array, answers: Array, among: Array) -> Array:
+    """Return everybody's probability by a logistic regression among some, by Newton's method."""
+    at = np.zeros(design.shape[1])
+    for _ in range(20):
+        share = 1 / (1 + np.exp(-design @ at))
+        curvature = (design.T * (among * share * (1 - share))) @ design
+        at += np.linalg.solve(curvature, design.T @ (among * (answers - share)))
+    fitted: Array = 1 / (1 + np.exp(-design @ at))
+    return fitted
+
+
 def matching() -> Reference:
     """Return each unit's outcome against that of the nearest unit of the other arm by the score of a."""
     t, y, _ = _read()

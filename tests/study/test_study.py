@@ -223,7 +223,13 @@ def test_a_required_balance_is_that_after_adjustment() -> None:
 
 
 @pytest.mark.parametrize(
-    "estimator", [RegressionAdjustment(covariates=["age"]), Stratification(by=["ward"]), ExactMatching(by=["ward"])]
+    "estimator",
+    [
+        RegressionAdjustment(covariates=["age"]),
+        DoublyRobust(covariates=["age"], include_missing=True),
+        Stratification(by=["ward"]),
+        ExactMatching(by=["ward"]),
+    ],
 )
 def test_a_balance_that_cannot_be_told_after_adjustment_is_refused(estimator: Any) -> None:
     with pytest.raises(StudyError, match="require overlap instead"):

@@ -35,6 +35,8 @@ NO_SUMS = {
     "stratum_matches",
     "output_perturbed_logistic",
     "objective_perturbed_logistic",
+    "all_units_logistic",
+    "observed_logistic",
     "matched_contrast",
     "noisy_matched_contrast",
     "effect_weights",

@@ -50,6 +50,7 @@ from dpcausal.queries import (
     LookMoments,
     MetricMoments,
     MissingOutcomes,
+    ObservedScores,
     Polynomial,
     Query,
     ReceivedMoments,
@@ -167,6 +168,10 @@ _COUNT_MISSING = partial(ask_query, query=MissingOutcomes(), epsilon=1.0, delta=
 
 _OVER_ALL = RegressionAdjustment(covariates=["age"], include_missing=True)
 
+_ALL_SCORES = DoublyRobust(covariates=["age"], include_missing=True)
+
+_OBSERVED_SCORES = ObservedScores(["age"], *([0.0, 0.5],) * 5, 0.1, 1.0)
+
 _METRICS = (("smoker",), ("score", "age"), ("smoker", "age"))
 
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
@@ -240,6 +245,9 @@ _VARIANTS: tuple[Target, ...] = (
         "record",
         DELTA,
     ),
+    of_estimator("DoublyRobust, all units", _ALL_SCORES, "record"),
+    of_estimator("DoublyRobust, all units, outcomes", _ALL_SCORES, "outcome", complete=False),
+    of_query("DoublyRobust, all units, Gaussian", _OBSERVED_SCORES, "record", DELTA),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"]), "outcome"),
     of_estimator("PropensityMatching, record", PropensityMatching(covariates=["age"]), "record", undeclared=0),
     Target("ArmMoments, narrowed", ask_narrowed, "record"),

@@ -18,6 +18,7 @@ from dpcausal.audit.secure_sums import check_bundle, check_session, check_shares
 from dpcausal.audit.sensitivity import check_sensitivity, check_totals
 from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.guarantee import Guarantee
+from dpcausal.queries import ObservedLogistic
 
 CHECKS = {
     "epsilon": "an attack on released numbers shows no more than the claimed epsilon",
@@ -146,6 +147,8 @@ def tasks(effort: Effort) -> Iterator[Task]:
         yield partial(_one, partial(check_draws, target))
     for epsilon in (0.1, 1.0, 4.0):
         yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
+        # In each arm there are twice as many kinds of units, with an outcome and without.
+        yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, 2), ObservedLogistic))
     for guarantee in (Guarantee(epsilon=1.0), Guarantee(epsilon=1.0, delta=1e-6)):
         yield partial(_one, partial(check_shares, guarantee, 40 * effort.draws))
     yield partial(_one, check_session)

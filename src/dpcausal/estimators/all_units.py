@@ -71,5 +71,6 @@ def ask_all_units(source: Source, covariates: Sequence[str], allowed: Guarantee)
     missing = min(max(release.value("missing"), 0.0), n)
     note = f"averaged over about {n:,.0f} units, of which about {missing:,.0f} have no outcome (noisy)"
     if release.receipt.digest is None:
-        note = "rehearsed as if no outcome were missing; where units without one differ, the interval will be wider"
+        share = f"{missing / n:.0%} of outcomes" if missing else "no outcome"
+        note = f"rehearsed as if {share} were missing; where units without one differ, the interval will be wider"
     return AllUnits(n, centre, noise / n**2, release.receipt, (note,)), rest

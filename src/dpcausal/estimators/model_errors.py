@@ -7,7 +7,7 @@ with a ridge and a random term of known size, so their error is that term times 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -38,6 +38,25 @@ _MAX_CORRECTION = 0.5
 
 
 @dataclass(frozen=True)
+class FittedOn:
+    """The units that a private logistic regression was fitted to.
+
+    Attributes:
+        score: The release of a query with objective perturbation.
+        centres: What the features of the outcome regressions are measured from.
+        schema: What is public about the table.
+        units: How many units there are.
+        moments: The second moments of their features, the constant first.
+    """
+
+    score: Release
+    centres: Array
+    schema: Schema
+    units: float
+    moments: Array
+
+
+@dataclass(frozen=True)
 class PropensityError:
     """A propensity score without its ridge's shrinkage, and the distribution of the error that noise puts into it.
 
@@ -58,17 +77,30 @@ class PropensityError:
     @classmethod
     def of(cls, score: Release, fit: OutcomeRegressions, centres: Array, schema: Schema) -> Self:
         """Return the error of a released `ObjectivePerturbedLogistic`, with the information from released moments."""
+        arms = second_moments(fit, centres)
+        fitted_on = FittedOn(score, centres, schema, float(fit.n[0]), arms.sum(axis=0))
+        return cls.corrected(score.values, fitted_on, arms)
+
+    @classmethod
+    def corrected(cls, values: Sequence[float], fitted_on: "FittedOn", arms: Array) -> Self:
+        """Return the error of a regression with these coefficients.
+
+        Args:
+            values: The coefficients as they were released.
+            fitted_on: The units that it was fitted to.
+            arms: The second moments of each arm of the units that the error is about.
+        """
+        score, centres = fitted_on.score, fitted_on.centres
         query: ObjectivePerturbedLogistic = score.query  # type: ignore[assignment]
         epsilon, count = score.guarantee.epsilon, len(query.covariates) + 1
-        turned = _features(query.covariates, schema, centres)
+        turned = _features(query.covariates, fitted_on.schema, centres)
         inverse = np.linalg.pinv(turned)
-        arms = _second_moments(fit, centres)
-        released = np.array(score.values)
+        released = np.array(values)
         ridge = ObjectivePerturbedLogistic.penalty(epsilon) * inverse @ released
         shrunk = turned.T @ released
         coefficients, information = shrunk, np.eye(len(shrunk))
         for _ in range(_STEPS):  # the information half way, which makes the correction one of second order
-            information = float(fit.n[0]) * _information((shrunk + coefficients) / 2, arms.sum(axis=0))
+            information = fitted_on.units * _information((shrunk + coefficients) / 2, fitted_on.moments)
             correction = np.linalg.solve(information, ridge)
             most = _MAX_CORRECTION * float(np.linalg.norm(shrunk))
             correction *= min(1.0, most / max(float(np.linalg.norm(correction)), 1e-12))
@@ -89,8 +121,7 @@ class PropensityError:
 
     def clipped(self, clip: float) -> tuple[Array, Array]:
         """Return the mean features of what clipping leaves out of each arm's weights, the share of units first."""
-        logits, along = _logits(self.coefficients, self.arms.sum(axis=0))
-        features = np.eye(1, len(along)) + np.outer(_PLACES, along)
+        logits, features = _logits(self.coefficients, self.arms.sum(axis=0))
         shares = 1 / (1 + np.exp(logits)), 1 / (1 + np.exp(-logits))
         control, treated = ((np.maximum(1 - each / clip, 0.0) * _DENSITY) @ features for each in shares)
         return control, treated
@@ -114,22 +145,33 @@ class PropensityError:
         return math.sqrt(max(product, 0.0) + max(float(alone @ regressions.covariance @ alone), 0.0))
 
 
+def averaged(coefficients: Array, moments: Array, weight: Callable[[Array], Array]) -> Array:
+    """Return the mean, over units of normal features, of a weight that depends on the logit, times second moments.
+
+    Args:
+        coefficients: The logit's coefficients, the constant first.
+        moments: The features' second moments, the constant first.
+        weight: The weight that logits give.
+    """
+    logits, features = _logits(coefficients, moments)
+    weights = _DENSITY * weight(logits)
+    across = moments - features.T @ (_DENSITY[:, None] * features)
+    averaged: Array = float(weights.sum()) * across + features.T @ (weights[:, None] * features)
+    return averaged
+
+
 def _logits(coefficients: Array, moments: Array) -> tuple[Array, Array]:
-    """Return normally distributed logits of propensities, and how features move with a standard deviation of them."""
-    along = moments @ (coefficients * (np.arange(len(coefficients)) > 0))
-    along[0] = 0.0
+    """Return normally distributed logits of propensities, and the mean features of units with each."""
+    middle = moments[0]
+    along = (moments - np.outer(middle, middle)) @ coefficients
     sd = math.sqrt(max(float(coefficients @ along), 1e-12))
-    return np.clip(coefficients[0] + sd * _PLACES, -_LARGEST_LOGIT, _LARGEST_LOGIT), along / sd
+    logits = np.clip(coefficients @ middle + sd * _PLACES, -_LARGEST_LOGIT, _LARGEST_LOGIT)
+    return logits, middle + np.outer(_PLACES, along / sd)
 
 
 def _information(coefficients: Array, moments: Array) -> Array:
     """Return the information of one unit about coefficients, e (1 - e) times second moments, for normal features."""
-    logits, along = _logits(coefficients, moments)
-    overlap = _DENSITY / (2 + np.exp(logits) + np.exp(-logits))
-    information = float(overlap.sum()) * moments + float(overlap @ (_PLACES**2 - 1)) * np.outer(along, along)
-    information[0, 1:] = information[1:, 0] = float(overlap @ _PLACES) * along[1:]
-    information[0, 0] = float(overlap.sum())
-    return information
+    return averaged(coefficients, moments, lambda logits: 1 / (2 + np.exp(logits) + np.exp(-logits)))
 
 
 def _features(covariates: Sequence[str], schema: Schema, centres: Array) -> Array:
@@ -152,7 +194,7 @@ def _features(covariates: Sequence[str], schema: Schema, centres: Array) -> Arra
     return np.array(lines) / math.sqrt(len(covariates) + 1)
 
 
-def _second_moments(fit: OutcomeRegressions, centres: Array) -> Array:
+def second_moments(fit: OutcomeRegressions, centres: Array) -> Array:
     """Return each arm's second moments over all units, with variances of at least what noise could hide."""
     least = math.sqrt(float(fit.covariance_noise_variance[0].max()) * len(centres))
     made = []

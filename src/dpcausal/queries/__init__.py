@@ -50,6 +50,9 @@ from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
 from dpcausal.queries.missing_outcomes import MissingOutcomes as MissingOutcomes
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
+from dpcausal.queries.observed_logistic import AllUnitsLogistic as AllUnitsLogistic
+from dpcausal.queries.observed_logistic import ObservedLogistic as ObservedLogistic
+from dpcausal.queries.observed_scores import ObservedScores as ObservedScores
 from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
 from dpcausal.queries.outcomes_below import OutcomesBelow as OutcomesBelow

@@ -33,9 +33,10 @@ class MissingOutcomes(SummingQuery):
         return (Sums({TREATMENT: 2}, numbers, weights=dict.fromkeys(numbers, Fraction(1))),)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise: every unit in the comparison has an outcome."""
-        control, treated = expectations.expected_sizes
-        return dict(zip(self.counts, (control, 0.0, treated, 0.0), strict=True))
+        """Return the expected answer without noise: outcomes are missing equally often in both arms."""
+        share = expectations.mean
+        parts = [part for size in expectations.expected_sizes for part in (size * (1 - share), size * share)]
+        return dict(zip(self.counts, parts, strict=True))
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:

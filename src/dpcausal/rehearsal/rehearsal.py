@@ -30,7 +30,8 @@ class Rehearsal(Expectations):
             arms by 0.4 standard deviations each, as in many health records. In a trial it is 0.
         covariate_sd: The expected standard deviation of numeric covariates, as a share of half their range.
         compared_share: The expected share of units in the comparison: in one of the two compared arms, and with an
-            outcome. By default all arms are of one size, and no outcome is missing.
+            outcome. By default all arms are of one size, and no outcome is missing. Where all arms are compared, the
+            others lack an outcome.
         overlap: The expected overlap of the arms: the share that the distributions of propensity scores in the two arms
             have in common. It is 1 in a trial; 0.5 is poor. By default it follows from the confounding, which is then
             due to covariates that differ between arms by twice as much: 0.76 with a confounding of 0.3.
@@ -109,11 +110,18 @@ class Rehearsal(Expectations):
         return replace(self, schema=self.schema.scaled(scales, indicators), covariate_sd=1 / REACH)
 
     def _seen_by(self, query: Query) -> Self:
-        """Return the expectations for a query; of another outcome, such as whether one is missing, nothing is known."""
+        """Return the expectations for a query, whose outcome may be whether an outcome is missing.
+
+        Then nobody is outside for the lack of one. Where all arms are compared, those outside lack an outcome.
+        """
         seen = seen_by(query, self.schema)
         if seen.outcome == self.schema.outcome:
             return replace(self, schema=seen)
-        return replace(self, schema=seen, outcome_mean=None, outcome_sd=None)
+        missing, share = 0.0, self.compared_share
+        if not self.schema.treatment.outside:
+            missing, share = 1 - self.share_compared, None
+        typical = {name: each for name, each in dict(self.typical).items() if name != self.schema.outcome.name}
+        return replace(self, schema=seen, outcome_mean=missing, outcome_sd=None, compared_share=share, typical=typical)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the expected answer to a query, with the size of its noise and its price.

@@ -50,9 +50,17 @@ def balance_after(diagnoses: Sequence[BalanceTable | OverlapTable], effect: Effe
 
 
 def _as_weighted(balance: BalanceTable, effect: Effect, study: Study) -> bool:
-    """Return whether a balance is that of the effect's own weights, and of all that they adjust for."""
+    """Return whether a balance is that of the effect's own weights, and of all that they adjust for.
+
+    A balance weights units with an outcome for arms alone, and not for having one.
+    """
     weights, names = balance.weights, set(study.adjusts_for)
-    if weights is None or not names <= set(balance.covariates) or names != set(weights.covariates):
+    if (
+        weights is None
+        or effect.includes_missing
+        or not names <= set(balance.covariates)
+        or names != set(weights.covariates)
+    ):
         return False
     adjusting = getattr(study.estimator, "estimator", study.estimator)
     return weights.estimand == getattr(adjusting, "estimand", None) and (

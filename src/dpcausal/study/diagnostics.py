@@ -52,14 +52,15 @@ def _weights(used: Estimator, method: str, adjusts_for: Sequence[str], design: s
 
     The arms of a trial may be compared unweighted: that checks the randomisation.
     """
-    if isinstance(used, InverseWeighting | DoublyRobust):
+    over_all = isinstance(used, DoublyRobust) and used.include_missing
+    if isinstance(used, InverseWeighting | DoublyRobust) and not over_all:
         weights: dict[str, Any] = {"weighted_by": tuple(adjusts_for), "estimand": used.estimand}
         return weights | {"clip": LARGEST_CLIP if used.clip is None else used.clip}  # a smaller one may follow
     if not isinstance(used, DifferenceInMeans) and design != "trial":
         raise StudyError(
             expected="a required balance after adjustment: with inverse_weighting, "
             "doubly_robust or difference_in_means, or of a trial",
-            got=f"one with {method}, which has no weights",
+            got=f"one with {method}, which " + ("weights for having an outcome too" if over_all else "has no weights"),
             hint="require overlap instead: it shows whether units of both arms can be compared.",
         )
     return {"weighted_by": ()}

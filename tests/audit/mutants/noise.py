@@ -13,6 +13,7 @@ from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
     ObjectivePerturbedLogistic,
+    ObservedLogistic,
     StratumMatches,
     calibration,
     privacy_curve,
@@ -129,6 +130,12 @@ def half_tilt(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     half = staticmethod(lambda epsilon, covariates: whole(epsilon, covariates) / 2)
     patch.setattr(ObjectivePerturbedLogistic, "tilt_scale", half)
+
+
+@mutant("half the tilt in each of two arms", lambda: check_density(1.0, 200, (1,), ObservedLogistic))
+def half_tilt_in_each_arm(patch: pytest.MonkeyPatch) -> None:
+    whole = ObjectivePerturbedLogistic.tilt_scale
+    patch.setattr(ObservedLogistic, "tilt_scale", staticmethod(lambda *of: whole(*of) / 2))
 
 
 @mutant("a draw outside the sampler", draws_of("DifferenceInMeans"))

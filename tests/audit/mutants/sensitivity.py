@@ -34,6 +34,7 @@ from dpcausal.queries import (
     MatchedContrast,
     MetricMoments,
     MissingOutcomes,
+    ObservedScores,
     OutcomeCounts,
     OutcomesBelow,
     ReceivedMoments,
@@ -474,6 +475,17 @@ def varying_for_one(patch: pytest.MonkeyPatch) -> None:
         return replace(sensitivity(query, schema, protects, norm), bound=usual.bound)
 
     patch.setattr(VaryingEffectMoments, "sensitivity", smaller)
+
+
+@mutant("weighted residuals charged as if units could only leave", sensitivity_of(ObservedScores))
+def residuals_that_leave(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = ObservedScores.sensitivity
+
+    def halved(query: ObservedScores, schema: Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        return replace(whole, bound=whole.bound / 2)
+
+    patch.setattr(ObservedScores, "sensitivity", halved)
 
 
 @mutant("clusters charged for outcomes where everything can change", sensitivity_of(ClusterMoments))

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
+from dpcausal.errors import QueryError
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
@@ -23,6 +25,7 @@ from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
+from dpcausal.estimators.observed_scores import effect_in_all
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
     arm_refusal,
@@ -84,18 +87,22 @@ class DoublyRobust(BaseEstimator):
 
     Estimand:
         The average treatment effect over all units (ATE), over the treated (ATT), or over the overlap population, where
-        a unit counts as e (1 - e), e its propensity score (ATO).
+        a unit counts as e (1 - e), e its propensity score (ATO). Units are those with an outcome. With
+        `include_missing` they are all units in the two arms, with an outcome or without.
 
     Assumptions:
         The covariates hold all confounders, and one of two models is right: outcomes are linear in covariates in each
         arm, or treatment follows a logistic regression on them. Propensities beyond `clip` and scores beyond `limit`
-        are rare.
+        are rare. Outcomes are missing at random given covariates and arm. With `include_missing` the second model
+        includes that having an outcome follows a logistic regression in each arm, and no unit hardly ever has one.
 
     Privacy:
         Three queries share epsilon and delta: noisy moments for the outcome regressions, a private logistic
         regression, and sums of scores that use both. The shares depend on n, epsilon, delta and the schema only. They
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
         logistic regression has no delta, nor has a query that needs less noise without one.
+        With `include_missing` there are five: also sums of covariates over all units, and private logistic regressions
+        of having an outcome, which is as protected as the outcome.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
         counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
 
@@ -116,6 +123,8 @@ class DoublyRobust(BaseEstimator):
             where weights are smaller. Noise in the estimate is in proportion to it. By default 5 for a number and 20
             for a binary outcome, where single units have far larger residuals, and more with a clip below 0.05, in
             proportion to its root.
+        include_missing: Whether the average is over units without an outcome too, for ATE. By default it is over those
+            with one. Residuals are then over the probability to have an outcome too, clipped to at least `clip`.
 
     Reference:
         Robins, Rotnitzky and Zhao (1994) for augmented scores. Of the private versions, that of Schröder, Hartenstein
@@ -138,11 +147,16 @@ class DoublyRobust(BaseEstimator):
     estimand: AugmentedEstimand = "ATE"
     clip: float | None = None
     limit: float | None = None
+    include_missing: bool = False
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and at most delta."""
         allowed = guarantee_for(source, epsilon, delta)
+        over_all = self._includes_missing(source)  # before anything is spent
         scaled = with_scales(source, self.covariates, allowed)
+        if over_all:
+            clips = _CLIPS if self.clip is None else (self.clip,)
+            return effect_in_all(scaled, allowed, clips, partial(self._limit, source.schema))
         return replace(self, covariates=scaled.covariates)._augmented(scaled, allowed)  # noqa: SLF001 (its own copy)
 
     def _augmented(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
@@ -161,6 +175,16 @@ class DoublyRobust(BaseEstimator):
         sums = source.release(query, sums_from)
         return self._effect(scaled, allowed, (fit, regressions, error), (moments, propensity, sums))
 
+    def _includes_missing(self, source: Source) -> bool:
+        """Return whether the average is over units without an outcome too, where there can be any."""
+        if self.include_missing and self.estimand != "ATE":
+            raise QueryError(
+                expected='estimand="ATE" with include_missing=True',
+                got=f"estimand={self.estimand!r}",
+                hint="leave include_missing out for the effect among units with an outcome.",
+            )
+        return self.include_missing and source.schema.outcome_may_be_missing
+
     def _clip(self, propensity: PropensityError) -> float:
         """Return the clip: the largest one that leaves out little of both arms, by the released score."""
         if self.clip is not None:
@@ -176,12 +200,16 @@ class DoublyRobust(BaseEstimator):
         *,
         clip: float,
     ) -> AugmentedScores:
+        scaled = self._limit(schema, clip)
+        return AugmentedScores(self.covariates, propensity, control, treated, self.estimand, clip, scaled)
+
+    def _limit(self, schema: Schema, clip: float) -> float:
+        """Return the limit of scores, in half ranges of the outcome."""
         limit = self.limit
         if limit is None:
             limit = _BINARY_LIMIT if isinstance(schema.outcome, Binary) else _NUMBER_LIMIT
             limit *= math.sqrt(max(_CLIPS[0] / clip, 1.0)) if is_number(clip) and clip > 0 else 1.0
-        scaled = limit * _WEIGHTS.get(self.estimand, 1.0) if is_number(limit) else limit  # the query refuses the rest
-        return AugmentedScores(self.covariates, propensity, control, treated, self.estimand, clip, scaled)
+        return limit * _WEIGHTS.get(self.estimand, 1.0) if is_number(limit) else limit  # the query refuses the rest
 
     def _split(self, source: Source, guarantee: Guarantee) -> tuple[Guarantee, Guarantee, Guarantee]:
         """Split the guarantee for moments, propensity and sums: return the shares with the least expected error.
