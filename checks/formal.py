@@ -77,6 +77,7 @@ ON_PAPER = {
     "stratum_matches": "no sum over units; smooth sensitivity is not formalised",
     "output_perturbed_logistic": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
+    "bounded_influence_logistic": "the Jacobian of the minimum is not formalised",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",

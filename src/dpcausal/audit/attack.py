@@ -9,11 +9,12 @@ from dpcausal.audit.losses import Claim, loss_between, worst_of_all
 from dpcausal.audit.neighbours import Pair, worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.audit.targets import PLAIN, Target
-from dpcausal.queries import BlockEffects, NoisyMatchedContrast, ObjectivePerturbedLogistic
+from dpcausal.queries import BlockEffects, BoundedInfluenceLogistic, NoisyMatchedContrast, ObjectivePerturbedLogistic
 from dpcausal.utils.arrays import Array
 
 CANARIES = {
     ObjectivePerturbedLogistic: "canary in the score",
+    BoundedInfluenceLogistic: "canary in the score",
     NoisyMatchedContrast: "canary in the score",
     BlockEffects: "outcomes in a line",
 }

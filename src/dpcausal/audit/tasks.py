@@ -1,11 +1,12 @@
 """Everything that an audit does, as tasks that can run anywhere and in any order."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from dpcausal.audit.attack import check_epsilon, check_power, ranked_pairs
-from dpcausal.audit.densities import check_density
+from dpcausal.audit.densities import Law, check_density
 from dpcausal.audit.determinism import check_determinism
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_record_independence, check_shape
@@ -144,8 +145,8 @@ def tasks(effort: Effort) -> Iterator[Task]:
     for target in targets:
         yield partial(_one, partial(check_public_outputs, target, effort.public))
         yield partial(_one, partial(check_draws, target))
-    for epsilon in (0.1, 1.0, 4.0):
-        yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
+    for law, epsilon in itertools.product((Law.cube, Law.ball), (0.1, 1.0, 4.0)):
+        yield partial(_one, partial(check_density, law, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
     for guarantee in (Guarantee(epsilon=1.0), Guarantee(epsilon=1.0, delta=1e-6)):
         yield partial(_one, partial(check_shares, guarantee, 40 * effort.draws))
     yield partial(_one, check_session)
