@@ -13,11 +13,13 @@ from typing import Self
 
 import numpy as np
 
+from dpcausal.estimators.influence_weights import InfluenceWeights
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
-from dpcausal.queries import ObjectivePerturbedLogistic
+from dpcausal.estimators.propensity import perturbation_of
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import covariates_named
+from dpcausal.queries.logistic import Perturbation
 from dpcausal.release import Release
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
@@ -57,30 +59,28 @@ class PropensityError:
 
     @classmethod
     def of(cls, score: Release, fit: OutcomeRegressions, centres: Array, schema: Schema) -> Self:
-        """Return the error of a released `ObjectivePerturbedLogistic`, with the information from released moments."""
-        query: ObjectivePerturbedLogistic = score.query  # type: ignore[assignment]
-        epsilon, count = score.guarantee.epsilon, len(query.covariates) + 1
-        turned = _features(query.covariates, schema, centres)
-        inverse = np.linalg.pinv(turned)
+        """Return the error of a released score, with the information from released moments."""
+        covariates: Sequence[str] = score.query.covariates  # type: ignore[attr-defined]
+        lines, root = _features(covariates, schema, centres), math.sqrt(len(covariates) + 1)
         arms = _second_moments(fit, centres)
-        released = np.array(score.values)
-        ridge = ObjectivePerturbedLogistic.penalty(epsilon) * inverse @ released
-        shrunk = turned.T @ released
+        perturbation = perturbation_of(score, schema)
+        weights = _weights(perturbation, lines, arms.sum(axis=0))
+        # A listed column has one feature too many: of all inverses, this one leaves out how the ridge shares it out.
+        shared = lines.T / perturbation.ridges
+        inverse = np.linalg.solve(shared @ lines, shared)
+        released = np.array(score.values) / root
+        ridge = inverse @ (perturbation.ridges * released)
+        shrunk = lines.T @ released
         coefficients, information = shrunk, np.eye(len(shrunk))
         for _ in range(_STEPS):  # the information half way, which makes the correction one of second order
-            information = float(fit.n[0]) * _information((shrunk + coefficients) / 2, arms.sum(axis=0))
+            information = float(fit.n[0]) * _information((shrunk + coefficients) / 2, arms.sum(axis=0)) * weights
             correction = np.linalg.solve(information, ridge)
             most = _MAX_CORRECTION * float(np.linalg.norm(shrunk))
             correction *= min(1.0, most / max(float(np.linalg.norm(correction)), 1e-12))
             coefficients = shrunk + correction
-        spread = np.linalg.solve(information, inverse)
-        tilt = ObjectivePerturbedLogistic.tilt_sd(epsilon, count, len(released))
-        return cls(
-            tuple(map(float, released + inverse.T @ (coefficients - shrunk))),
-            coefficients,
-            tilt**2 * spread @ spread.T,
-            arms,
-        )
+        spread = np.linalg.solve(information, inverse) * perturbation.tilt_sds
+        corrected = released + np.linalg.pinv(lines).T @ (coefficients - shrunk)
+        return cls(tuple(map(float, corrected * root)), coefficients, spread @ spread.T, arms)
 
     @property
     def predictor_sd(self) -> float:
@@ -149,7 +149,19 @@ def _features(covariates: Sequence[str], schema: Schema, centres: Array) -> Arra
             own.append(line)
             place += 1
         lines += [lines[0] - sum(own), *own]
-    return np.array(lines) / math.sqrt(len(covariates) + 1)
+    return np.array(lines)
+
+
+def _weights(perturbation: Perturbation, lines: Array, moments: Array) -> Array:
+    """Return by what the weights of units multiply the information about coefficients of the regressions' features."""
+    means, apart = lines[1:, 0], lines[1:, 1:]
+    variances = np.maximum(((apart @ moments[1:, 1:]) * apart).sum(axis=1), 1e-6)
+    weights = InfluenceWeights.of(perturbation, means, variances)
+    own = np.abs(lines).argmax(
+        axis=0
+    )  # the feature of the score that each feature of the regressions is, or is part of
+    factors = np.sqrt(weights.information[own])
+    return np.outer(factors, factors)
 
 
 def _second_moments(fit: OutcomeRegressions, centres: Array) -> Array:
