@@ -13,7 +13,8 @@ from dpcausal.estimators.propensity import ScoreQuery, expected_imbalance, score
 from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
 from dpcausal.queries import BoundedInfluenceLogistic, CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.features import Estimand
-from tests.support.engines import CachedEngine
+from dpcausal.utils.arrays import Array
+from tests.support.engines import CachedEngine, fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -71,20 +72,46 @@ def test_ridge_is_undone(asked: ScoreQuery) -> None:
     query = CovariateMoments(["x"])
     spread = CovariateSpread.of(query, vault.release(query, dpc.Guarantee(epsilon=100.0)), vault)
     x, t = 2 * table_of(1_500)["x"].to_numpy() - 1, table_of(1_500)["t"].to_numpy()
-    features, ridges = np.column_stack([np.ones(1_500), x]), asked.perturbation(epsilon, SCHEMA).ridges
-    lengths = np.sqrt(0.25 + x**2) if isinstance(asked, BoundedInfluenceLogistic) else np.ones(1_500)
-    fits = []
+    plain, ridge = fits_of(asked, SCHEMA, epsilon, np.column_stack([np.ones(1_500), x]), t)
+    score = PrivateScore.of(replace(release, values=tuple(ridge * np.sqrt(2))), SCHEMA, spread, 1_500)
+    assert ridge[1] < 0.98 * plain[1]
+    assert score.coefficients[1] == pytest.approx(plain[1], rel=0.01)
+
+
+def fits_of(asked: ScoreQuery, schema: dpc.Schema, epsilon: float, features: Array, t: Array) -> list[Array]:
+    """Regressions without a tilt, without the ridge and with it."""
+    ridges, fits = asked.perturbation(epsilon, schema).ridges, []
+    sizes = asked.sizes(schema) if isinstance(asked, BoundedInfluenceLogistic) else np.eye(1, features.shape[1])[0]
+    lengths = np.linalg.norm(features * sizes, axis=1)
     for penalties in (0 * ridges, ridges):
-        at = np.zeros(2)
+        at = np.zeros(len(ridges))
         for _ in range(20):
             e = 1 / (1 + np.exp(-features @ at))
             curvature = (features * (e * (1 - e) / lengths)[:, None]).T @ features + np.diag(penalties)
             at -= np.linalg.solve(curvature, features.T @ ((e - t) / lengths) + penalties * at)
         fits.append(at)
-    score = PrivateScore.of(replace(release, values=tuple(fits[1] * np.sqrt(2))), SCHEMA, spread, 1_500)
-    plain, ridge = (fit[1] for fit in fits)
-    assert ridge < 0.98 * plain
-    assert score.coefficients[1] == pytest.approx(plain, rel=0.006)
+    return fits
+
+
+@pytest.mark.parametrize("query", [ObjectivePerturbedLogistic, BoundedInfluenceLogistic])
+def test_ridge_is_undone_where_many_covariates_tell_the_arms_apart(query: type[ScoreQuery]) -> None:
+    """Units far out say little of how strong the predictor is: without that, half of the shrinkage would stay."""
+    random, n, epsilon = np.random.default_rng(2), 20_000, 0.35
+    x = np.clip(random.normal(0, 0.38, (n, 10)), -1, 1)
+    t = (random.random(n) < 1 / (1 + np.exp(-1.8 * x.sum(axis=1)))).astype(int)
+    names = [f"x{place}" for place in range(10)]
+    schema = dpc.Schema(
+        dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 1), [dpc.Real(name, -1, 1) for name in names]
+    )
+    table = pa.table(dict(zip(names, x.T, strict=True)) | {"t": t, "y": np.zeros(n)})
+    vault, asked, moments = fresh_noise(table, schema), query(names), CovariateMoments(names)
+    spread = CovariateSpread.of(moments, vault.release(moments, dpc.Guarantee(epsilon=100.0)), vault)
+    release = vault.release(asked, dpc.Guarantee(epsilon=epsilon))
+    plain, ridge = fits_of(asked, schema, epsilon, np.column_stack([np.ones(n), x]), t)
+    score = PrivateScore.of(replace(release, values=tuple(ridge * np.sqrt(11))), schema, spread, n)
+    shrunk = (plain - ridge)[1:].mean()
+    assert shrunk > 0.08 * plain[1:].mean()
+    assert abs((plain - score.coefficients)[1:].mean()) < 0.15 * shrunk
 
 
 def test_weights_leave_the_information_that_a_table_shows() -> None:
@@ -121,7 +148,7 @@ def test_query_with_the_least_expected_noise_is_asked() -> None:
     ball, cube = (
         expected_imbalance(query(names[:4]), schema) for query in (BoundedInfluenceLogistic, ObjectivePerturbedLogistic)
     )
-    assert ball < 0.6 * cube
+    assert ball < 0.65 * cube
 
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATO"])

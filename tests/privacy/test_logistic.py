@@ -215,10 +215,10 @@ def test_lengths_are_rounded_up() -> None:
 def test_largest_length_is_that_of_a_corner_and_sizes_are_those_of_the_proof() -> None:
     assert BOUNDED.sizes(MIXED).tolist() == [float(size) for size in SIZES]
     assert BOUNDED.longest(MIXED) ** 2 == pytest.approx(0.25 + 1 + 1 + 0.25 + 0.25, rel=1e-8)
-    assert BOUNDED.penalty(0.5, MIXED) == pytest.approx(BOUNDED.longest(MIXED) / 4 / math.expm1(0.05), rel=1e-8)
+    assert BOUNDED.penalty(0.5, MIXED) == pytest.approx(BOUNDED.longest(MIXED) / 4 / math.expm1(0.065), rel=1e-8)
     law = BOUNDED.perturbation(0.5, MIXED)
     assert law.fixed == 0.75
-    assert law.tilt_sds[1] == pytest.approx(2 / 0.43 * math.sqrt(9))  # seven entries of a vector of eight
+    assert law.tilt_sds[1] == pytest.approx(2 / 0.415 * math.sqrt(9))  # seven entries of a vector of eight
     assert law.tilt_sds[0] == pytest.approx(2 * law.tilt_sds[1])
     assert law.ridges[0] == pytest.approx(4 * law.ridges[1])
 

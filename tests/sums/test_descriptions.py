@@ -34,6 +34,7 @@ NO_SUMS = {
     "stratum_contrasts",
     "stratum_matches",
     "output_perturbed_logistic",
+    "bounded_influence_logistic",
     "objective_perturbed_logistic",
     "matched_contrast",
     "noisy_matched_contrast",

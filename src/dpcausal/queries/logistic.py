@@ -200,8 +200,8 @@ class BoundedInfluenceLogistic(Query):
     draws: ClassVar[tuple[Draw, ...]] = ("ball",)
     most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
-        "curvature": Fraction(10, 100),
-        "gradient": Fraction(86, 100),
+        "curvature": Fraction(13, 100),
+        "gradient": Fraction(83, 100),
         "slack": Fraction(2, 100),
     }
     """How epsilon is divided; the slack counts twice."""
