@@ -58,8 +58,8 @@ _NUMBER_LIMIT, _BINARY_LIMIT = 5.0, 20.0
 _SHARES = tuple((moments, propensity) for moments in (0.1, 0.2, 0.3, 0.4) for propensity in (0.1, 0.2, 0.3))
 """The shares of epsilon that moments and propensity may get."""
 
-_OVERLAP = 0.25
-"""The propensity's e (1 - e) where arms are even, as the choice of shares expects."""
+_OVERLAP = 1 / 6
+"""The propensity's e (1 - e), on average, that the choice of shares expects: arms are seldom even and alike."""
 
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges: half of an outcome's 0.4, as the choice expects."""

@@ -90,7 +90,7 @@ class InverseWeighting(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = InverseWeighting(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.38, 0.14)
+        (0.38, 0.15)
     """
 
     also_called: ClassVar[str] = "ipw iptw ipsw weighting inverse_probability_weighting propensity_weighting ow"
