@@ -152,7 +152,7 @@ MIXED = dpc.Schema(
     covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1), dpc.Binary("c"), dpc.Category("k", ["p", "q", "r"])],
 )
 BOUNDED = BoundedInfluenceLogistic(["a", "b", "c", "k"])
-SIZES = [Fraction(1, 2), 1, 1, *[Fraction(1, 2)] * 4]
+SIZES = [Fraction(1, 2), Fraction(1), Fraction(1), *[Fraction(1, 2)] * 4]
 
 
 def mixed_units(count: int) -> dict[str, NDArray[np.int64]]:

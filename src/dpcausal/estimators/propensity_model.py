@@ -50,7 +50,7 @@ class PropensityModel(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = PropensityModel(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.noise_sd, 3), plan.predict({"age": [54, 200]}, clip=0.1).round(2).tolist()
-        (0.01, [0.5, 0.83])
+        (0.011, [0.5, 0.83])
     """
 
     also_called: ClassVar[str] = "propensity_score propensity logistic_regression ps"
