@@ -80,6 +80,7 @@ ON_PAPER = {
     "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
     "all_units_logistic": "as for `objective_perturbed_logistic`",
     "observed_logistic": "as for `objective_perturbed_logistic`, in each arm",
+    "bounded_influence_logistic": "the Jacobian of the minimum is not formalised",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",

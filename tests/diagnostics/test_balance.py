@@ -100,7 +100,7 @@ def test_weighting_makes_a_failing_balance_pass() -> None:
     assert "of age" in before.found
     assert [receipt.query for receipt in after.receipts] == [
         "covariate_counts",
-        "objective_perturbed_logistic",
+        "bounded_influence_logistic",
         "covariate_sums",
         "weighted_covariates",
     ]

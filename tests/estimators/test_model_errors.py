@@ -10,7 +10,8 @@ import dpcausal as dpc
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
 from dpcausal.estimators.outcome_regression import fit_regressions
-from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.estimators.propensity import ScoreQuery
+from dpcausal.queries import BoundedInfluenceLogistic, ObjectivePerturbedLogistic, RegressionMoments
 from dpcausal.utils.arrays import Array
 from tests.support.engines import fresh_noise
 
@@ -32,13 +33,18 @@ def table(n: int) -> pa.Table:
     return pa.table({"t": t, "x": x, "k": k, "y": y})
 
 
+QUERIES: tuple[type[ScoreQuery], ...] = (ObjectivePerturbedLogistic, BoundedInfluenceLogistic)
+
+
 @cache
-def errors(n: int, epsilon: float, runs: int) -> tuple[tuple[PropensityError, NoiseAwareRegressions], ...]:
+def errors(
+    n: int, epsilon: float, runs: int, query: type[ScoreQuery] = BoundedInfluenceLogistic
+) -> tuple[tuple[PropensityError, NoiseAwareRegressions], ...]:
     source = fresh_noise(table(n), SCHEMA)
     found = []
     for _ in range(runs):
         moments = source.release(RegressionMoments(OF), dpc.Guarantee(epsilon=5.0))
-        score = source.release(ObjectivePerturbedLogistic(OF), dpc.Guarantee(epsilon=epsilon))
+        score = source.release(query(OF), dpc.Guarantee(epsilon=epsilon))
         regressions, fit = (
             fit_noise_aware(moments, source),
             fit_regressions(moments, source, np.array([moments.values])),
@@ -60,15 +66,17 @@ def test_propensity_is_the_same_in_both_kinds_of_features() -> None:
         assert released @ of_score == pytest.approx(error.coefficients @ np.array([1.0, *of_regression]), abs=1e-6)
 
 
-def test_correction_takes_the_shrinkage_of_the_ridge_off() -> None:
+@pytest.mark.parametrize("query", QUERIES)
+def test_correction_takes_the_shrinkage_of_the_ridge_off(query: type[ScoreQuery]) -> None:
     """The ridge takes a tenth or more of the slopes."""
-    found = errors(4_000, 0.5, 60)
+    found = errors(4_000, 0.5, 60, query)
     mean, sd = slopes(found).mean(axis=0), slopes(found).std(axis=0)
     assert np.all(np.abs(mean - TRUTH) < 3 * sd / np.sqrt(60) + 0.08)
 
 
-def test_covariance_of_the_score_matches_the_spread_of_releases() -> None:
-    found = errors(4_000, 0.5, 60)
+@pytest.mark.parametrize("query", QUERIES)
+def test_covariance_of_the_score_matches_the_spread_of_releases(query: type[ScoreQuery]) -> None:
+    found = errors(4_000, 0.5, 60, query)
     expected = np.sqrt([np.diag(error.covariance)[1:] for error, _ in found])
     ratio = np.median(expected, axis=0) / slopes(found).std(axis=0)
     assert np.all((ratio > 0.7) & (ratio < 1.45))

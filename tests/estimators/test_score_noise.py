@@ -8,10 +8,13 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
+from dpcausal.estimators.influence_weights import InfluenceWeights
+from dpcausal.estimators.propensity import ScoreQuery, expected_imbalance, score_query
 from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
-from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
+from dpcausal.queries import BoundedInfluenceLogistic, CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.features import Estimand
-from tests.support.engines import CachedEngine
+from dpcausal.utils.arrays import Array
+from tests.support.engines import CachedEngine, fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -61,26 +64,91 @@ def test_slopes_fall_back_on_the_prior_where_noise_hides_them() -> None:
     assert slopes.variance == pytest.approx(prior, rel=0.2)
 
 
-def test_ridge_is_undone() -> None:
+@pytest.mark.parametrize("asked", [ObjectivePerturbedLogistic(["x"]), BoundedInfluenceLogistic(["x"])])
+def test_ridge_is_undone(asked: ScoreQuery) -> None:
     """A regression with the ridge and without a tilt, turned back into one without either."""
     vault, epsilon = vault_of(table_of(1_500)), 0.5
-    release = vault.release(ObjectivePerturbedLogistic(["x"]), dpc.Guarantee(epsilon=epsilon))
+    release = vault.release(asked, dpc.Guarantee(epsilon=epsilon))
     query = CovariateMoments(["x"])
     spread = CovariateSpread.of(query, vault.release(query, dpc.Guarantee(epsilon=100.0)), vault)
     x, t = 2 * table_of(1_500)["x"].to_numpy() - 1, table_of(1_500)["t"].to_numpy()
-    features = np.column_stack([np.ones(1_500), x]) / np.sqrt(2)
-    fits = []
-    for penalty in (0.0, ObjectivePerturbedLogistic.penalty(epsilon)):
-        at = np.zeros(2)
+    plain, ridge = fits_of(asked, SCHEMA, epsilon, np.column_stack([np.ones(1_500), x]), t)
+    score = PrivateScore.of(replace(release, values=tuple(ridge * np.sqrt(2))), SCHEMA, spread, 1_500)
+    assert ridge[1] < 0.98 * plain[1]
+    assert score.coefficients[1] == pytest.approx(plain[1], rel=0.01)
+
+
+def fits_of(asked: ScoreQuery, schema: dpc.Schema, epsilon: float, features: Array, t: Array) -> list[Array]:
+    """Regressions without a tilt, without the ridge and with it."""
+    ridges, fits = asked.perturbation(epsilon, schema).ridges, []
+    sizes = asked.sizes(schema) if isinstance(asked, BoundedInfluenceLogistic) else np.eye(1, features.shape[1])[0]
+    lengths = np.linalg.norm(features * sizes, axis=1)
+    for penalties in (0 * ridges, ridges):
+        at = np.zeros(len(ridges))
         for _ in range(20):
             e = 1 / (1 + np.exp(-features @ at))
-            curvature = (features * (e * (1 - e))[:, None]).T @ features + penalty * np.eye(2)
-            at -= np.linalg.solve(curvature, features.T @ (e - t) + penalty * at)
+            curvature = (features * (e * (1 - e) / lengths)[:, None]).T @ features + np.diag(penalties)
+            at -= np.linalg.solve(curvature, features.T @ ((e - t) / lengths) + penalties * at)
         fits.append(at)
-    score = PrivateScore.of(replace(release, values=tuple(fits[1])), 1, spread, 1_500)
-    plain, ridge = (fit[1] / np.sqrt(2) for fit in fits)
-    assert ridge < 0.98 * plain
-    assert score.coefficients[1] == pytest.approx(plain, rel=0.006)
+    return fits
+
+
+@pytest.mark.parametrize("query", [ObjectivePerturbedLogistic, BoundedInfluenceLogistic])
+def test_ridge_is_undone_where_many_covariates_tell_the_arms_apart(query: type[ScoreQuery]) -> None:
+    """Units far out say little of how strong the predictor is: without that, half of the shrinkage would stay."""
+    random, n, epsilon = np.random.default_rng(2), 20_000, 0.35
+    x = np.clip(random.normal(0, 0.38, (n, 10)), -1, 1)
+    t = (random.random(n) < 1 / (1 + np.exp(-1.8 * x.sum(axis=1)))).astype(int)
+    names = [f"x{place}" for place in range(10)]
+    schema = dpc.Schema(
+        dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 1), [dpc.Real(name, -1, 1) for name in names]
+    )
+    table = pa.table(dict(zip(names, x.T, strict=True)) | {"t": t, "y": np.zeros(n)})
+    vault, asked, moments = fresh_noise(table, schema), query(names), CovariateMoments(names)
+    spread = CovariateSpread.of(moments, vault.release(moments, dpc.Guarantee(epsilon=100.0)), vault)
+    release = vault.release(asked, dpc.Guarantee(epsilon=epsilon))
+    plain, ridge = fits_of(asked, schema, epsilon, np.column_stack([np.ones(n), x]), t)
+    score = PrivateScore.of(replace(release, values=tuple(ridge * np.sqrt(11))), schema, spread, n)
+    shrunk = (plain - ridge)[1:].mean()
+    assert shrunk > 0.08 * plain[1:].mean()
+    assert abs((plain - score.coefficients)[1:].mean()) < 0.15 * shrunk
+
+
+def test_weights_leave_the_information_that_a_table_shows() -> None:
+    """Of normal and skewed numbers with means other than 0, and of what is one of two values."""
+    random, n = np.random.default_rng(3), 200_000
+    a, b = np.clip(random.normal(0.3, 0.3, n), -1, 1), np.clip(random.gamma(3, 0.15, n) - 0.6, -1, 1)
+    c = np.where(random.random(n) < 0.2, 1.0, -1.0)
+    schema = dpc.Schema(
+        dpc.Treatment("t"), dpc.Binary("y"), [dpc.Real("a", -1, 1), dpc.Real("b", -1, 1), dpc.Binary("c")]
+    )
+    query, features = BoundedInfluenceLogistic(["a", "b", "c"]), np.column_stack([np.ones(n), a, b, c])
+    lengths = np.linalg.norm(features * query.sizes(schema), axis=1)
+    means, variances = features[:, 1:].mean(axis=0), features[:, 1:].var(axis=0)
+    found = InfluenceWeights.of(query.perturbation(1.0, schema), means, variances)
+    squares = (features - np.concatenate([[0.0], means])) ** 2
+    first, second = ((squares / lengths[:, None] ** power).mean(axis=0) / squares.mean(axis=0) for power in (1, 2))
+    assert found.information == pytest.approx(first, rel=0.06)
+    assert found.loss == pytest.approx(second / first**2 - 1, abs=0.02)
+    assert np.all(found.loss > 0.005)
+    plain = InfluenceWeights.of(ObjectivePerturbedLogistic(["a"]).perturbation(1.0, schema), means[:1], variances[:1])
+    assert plain.information.tolist() == [1.0, 1.0]
+    assert plain.loss.tolist() == [0.0, 0.0]
+
+
+def test_query_with_the_least_expected_noise_is_asked() -> None:
+    """Numbers are far shorter than their bounds allow; listed values alone are not."""
+    numbers = [dpc.Real(f"x{place}", 0, 1) for place in range(4)]
+    values = [dpc.Binary(f"b{place}") for place in range(4)]
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Binary("y"), [*numbers, *values])
+    names = [column.name for column in schema.covariates]
+    assert isinstance(score_query(names[:4], schema), BoundedInfluenceLogistic)
+    assert isinstance(score_query(names, schema), BoundedInfluenceLogistic)
+    assert isinstance(score_query(names[4:], schema), ObjectivePerturbedLogistic)
+    ball, cube = (
+        expected_imbalance(query(names[:4]), schema) for query in (BoundedInfluenceLogistic, ObjectivePerturbedLogistic)
+    )
+    assert ball < 0.65 * cube
 
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATO"])

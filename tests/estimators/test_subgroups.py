@@ -52,7 +52,7 @@ def test_subgroup_effects_remove_confounding() -> None:
     assert adjusted.effect(at) == pytest.approx(list(TRUTHS.values()), abs=0.25)
     assert [receipt.query for receipt in adjusted.receipts] == [
         "covariate_counts",
-        "objective_perturbed_logistic",
+        "bounded_influence_logistic",
         "regression_moments",
         "effect_moments",
         "missing_outcomes",

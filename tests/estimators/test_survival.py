@@ -325,7 +325,7 @@ def test_weighted_curves_are_those_of_the_true_score(population: str) -> None:
     assert effect.estimate > plain.estimate + 0.3  # older patients are treated more often and die sooner
     assert [receipt.query for receipt in effect.receipts] == [
         "covariate_moments",
-        "objective_perturbed_logistic",
+        "bounded_influence_logistic",
         "weighted_counts",
         "missing_outcomes",
     ]

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from dpcausal.audit.densities import largest_ratio
+from dpcausal.audit.densities import Law, largest_ratio
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, AllUnitsLogistic, ObjectivePerturbedLogistic, ObservedLogistic, seen_by
@@ -55,17 +55,16 @@ def coefficients(units: pa.Table, query: ObjectivePerturbedLogistic, epsilon: fl
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
 def test_both_arms_together_keep_epsilon_at_every_coefficient(epsilon: float) -> None:
     """All tables of up to two units, and all changes of one: of its arm, its covariates, and whether it is seen."""
-    scale = QUERY.tilt_scale(epsilon, 3)
-    most, tried = largest_ratio(epsilon, QUERY.penalty(epsilon), scale, (1, 2), ObservedLogistic)
+    most, tried = largest_ratio(Law.of_outcomes(epsilon), epsilon, (1, 2))
     assert tried > 5_000
     assert 0.3 * epsilon < most <= SHARES * epsilon
 
 
 def test_half_the_tilt_in_each_arm_or_a_tiny_ridge_is_caught() -> None:
     """The mutants: a unit is in one of two arms, but one that stays moves all of that arm's random term."""
-    scale, penalty = QUERY.tilt_scale(0.5, 3), QUERY.penalty(0.5)
-    assert largest_ratio(0.5, penalty, scale / 2, (1, 2), ObservedLogistic)[0] > 0.5
-    assert largest_ratio(0.5, penalty / 50, scale, (1, 2), ObservedLogistic)[0] > 0.5
+    law = Law.of_outcomes(0.5)
+    assert largest_ratio(replace(law, scale=law.scale / 2), 0.5, (1, 2))[0] > 0.5
+    assert largest_ratio(replace(law, penalty=law.penalty / 50), 0.5, (1, 2))[0] > 0.5
 
 
 def test_each_arm_has_a_tilt_of_its_own_and_the_ridge_of_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:

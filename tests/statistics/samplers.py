@@ -17,6 +17,9 @@ from dpcausal.vault.noise import Sampler
 
 _MOST = 2**62
 
+_VECTORS = ("cube", "ball")
+"""Draws of a vector with entries of one law, whose length is drawn too."""
+
 
 class Undrawn(Sampler):
     """A sampler that draws nothing, and remembers the standard deviation of what it would have drawn.
@@ -38,6 +41,11 @@ class Undrawn(Sampler):
     def cube(self, dimensions: int, scale: float) -> Array:
         """Return a vector with moves in the place of uncorrelated entries."""
         return np.array(self._moves([scale * ((dimensions + 1) * (dimensions + 2) / 3) ** 0.5] * dimensions, "cube"))
+
+    def ball(self, dimensions: int, scale: float) -> Array:
+        """Return a vector with moves in the place of uncorrelated entries."""
+        drawn = dimensions + dimensions % 2
+        return np.array(self._moves([scale * (drawn + 1) ** 0.5] * dimensions, "ball"))
 
     def laplace(self, ticks: Sequence[int], scale: float) -> list[int]:  # noqa: ARG002 (as the vault's)
         """Return the integers."""
@@ -72,7 +80,7 @@ class OneMoved(Undrawn):
         at = self._place - len(self.sds)
         self.sds += sds
         if 0 <= at < len(sds) and sds[at] > 0:
-            step = sds[at] / 4 if family == "cube" else max(float(round(sds[at] / 4)), 1.0)
+            step = sds[at] / 4 if family in _VECTORS else max(float(round(sds[at] / 4)), 1.0)
             moves[at], self.moved = step, step / sds[at]
         return moves
 
@@ -92,7 +100,7 @@ class Opposite(Undrawn):
 
     def _moves(self, sds: Sequence[float], family: str) -> Sequence[float]:
         first, size = len(self._families), len(sds)
-        self._families += (f"cube {size}" if family == "cube" else family,) * size
+        self._families += (f"{family} {size}" if family in _VECTORS else family,) * size
         columns = _columns(self._families, self._pairs)
         return [self._sign * sd * float(columns[first + at][self._pair]) for at, sd in enumerate(sds)]
 
@@ -109,6 +117,11 @@ def _columns(families: tuple[str, ...], size: int) -> tuple[Array, ...]:
     if family.startswith("cube"):
         of = int(family.removeprefix("cube "))
         drawn = stats.gamma.ppf(_even(size, place // of + _LENGTHS), of + 1.0) * (2 * _even(size, place) - 1)
+    elif family.startswith("ball"):
+        of = int(family.removeprefix("ball "))
+        even, half = float(of + of % 2), (of + of % 2 - 1) / 2
+        along = 2 * stats.beta.ppf(_even(size, place), half, half) - 1
+        drawn = stats.gamma.ppf(_even(size, place // of + _LENGTHS), even) * along
     else:
         drawn = (stats.laplace if family == "laplace" else stats.norm).ppf(_even(size, place))
     for other in before:

@@ -77,7 +77,7 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
     study = replace(STUDY, epsilons={"north": 0.5}, estimator=DoublyRobust(covariates=["age"]))
     assert [each.query.name for each in study.questions()] == [
         "covariate_counts",
-        "objective_perturbed_logistic",
+        "bounded_influence_logistic",
         "regression_moments",
         "augmented_scores",
     ]

@@ -34,6 +34,7 @@ NO_SUMS = {
     "stratum_contrasts",
     "stratum_matches",
     "output_perturbed_logistic",
+    "bounded_influence_logistic",
     "objective_perturbed_logistic",
     "all_units_logistic",
     "observed_logistic",

@@ -47,6 +47,7 @@ def without_draws() -> Iterator[None]:
     """Replace every draw inside an answer by a fixed one."""
     fixed: dict[str, Any] = {
         "cube": lambda _, dimensions, __: np.full(dimensions, 0.5),
+        "ball": lambda _, dimensions, __: np.full(dimensions, 0.5),
         "laplace": lambda _, ticks, __: ticks,
         "randomised_response": lambda _, arms, __: arms,
         "shuffle": lambda _, size: np.arange(size),

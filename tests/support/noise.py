@@ -38,6 +38,8 @@ class SeededNoise:
 
     def randbelow(self, limit: int) -> int:
         """Stand in for that of `secrets`."""
+        if limit >= 2**63:
+            return int.from_bytes(self._random.bytes(32)) % limit
         return int(self._random.integers(limit))
 
     def token_bytes(self, count: int) -> bytes:

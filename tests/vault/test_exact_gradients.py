@@ -9,7 +9,7 @@ from scipy import special
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError
-from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
+from dpcausal.queries import GRID, BoundedInfluenceLogistic, ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.vault.answers.logistic import loss_sums
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.exact_gradients import (
@@ -119,6 +119,10 @@ def test_no_row_adds_nothing() -> None:
 def test_scores_wider_than_is_certified_are_refused() -> None:
     wide = dpc.Category("k", [str(place) for place in range(1_001)])
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[wide])
-    for query in (OutputPerturbedLogistic(["k"], 20.0), ObjectivePerturbedLogistic(["k"])):
+    for query in (
+        OutputPerturbedLogistic(["k"], 20.0),
+        ObjectivePerturbedLogistic(["k"]),
+        BoundedInfluenceLogistic(["k"]),
+    ):
         with pytest.raises(QueryError, match="1,000 features"):
             query.sensitivity(schema, "record", "l1")

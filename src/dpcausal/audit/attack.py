@@ -12,6 +12,7 @@ from dpcausal.audit.targets import PLAIN, Target
 from dpcausal.queries import (
     AllUnitsLogistic,
     BlockEffects,
+    BoundedInfluenceLogistic,
     NoisyMatchedContrast,
     ObjectivePerturbedLogistic,
     ObservedLogistic,
@@ -20,6 +21,7 @@ from dpcausal.utils.arrays import Array
 
 CANARIES = {
     ObjectivePerturbedLogistic: "canary in the score",
+    BoundedInfluenceLogistic: "canary in the score",
     AllUnitsLogistic: "canary in the score",
     ObservedLogistic: "canary in the score",
     NoisyMatchedContrast: "canary in the score",

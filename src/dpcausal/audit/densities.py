@@ -1,11 +1,14 @@
 """The density of objective perturbation, which has a closed form: how much a neighbour can change it."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import OUTSIDE, small_kinds
@@ -13,69 +16,151 @@ from dpcausal.audit.neighbours import Record
 from dpcausal.audit.noise_distribution import RARE
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ObjectivePerturbedLogistic, ObservedLogistic, seen_by
+from dpcausal.queries import BoundedInfluenceLogistic, ObjectivePerturbedLogistic, ObservedLogistic, seen_by
+from dpcausal.schema.schema import Schema
 from dpcausal.testing import standard_schema
 from dpcausal.utils.arrays import Array
-from dpcausal.vault.answers.logistic import loss_sums
+from dpcausal.vault.answers.logistic import loss_sums, weighted_loss_sums
 from dpcausal.vault.answers.observed_logistic import observed_sums
-from dpcausal.vault.engines import Batch, ExactInts, with_schema
+from dpcausal.vault.engines import Batch, Engine, ExactInts, with_schema
 from dpcausal.vault.numerics.exact_gradients import as_floats
 from dpcausal.vault.numerics.features import Features
 
 _OF = ("age", "smoker")
 _FEATURES = len(_OF) + 1
 
-_LOSSES: dict[type[ObjectivePerturbedLogistic], tuple[Callable[[Array, Batch, Features], ExactInts], ...]] = {
-    ObjectivePerturbedLogistic: (loss_sums,),
-    ObservedLogistic: (partial(observed_sums, arm=0), partial(observed_sums, arm=1)),
-}
-"""The losses of the regressions behind a query's answer, each with a tilt of its own."""
+_FAR, _MANY = 10.0, 100
+"""Coefficients by which propensities are near 0 and 1, and how many times the ridge a table of one kind has units."""
 
 
-def _derivatives(
-    query: type[ObjectivePerturbedLogistic], at: Array, batch: Batch, features: Features
-) -> list[tuple[Array, Array]]:
-    """Return, for each regression, its part of the coefficients and the derivatives of its losses there."""
-    losses = _LOSSES[query]
-    return [
-        (own, as_floats(sums(own, batch, features)))
-        for own, sums in zip(np.split(at, len(losses)), losses, strict=True)
-    ]
+@dataclass(frozen=True)
+class Law:
+    """Objective perturbation of the audited covariates: all that the density of its coefficients depends on.
 
+    Attributes:
+        query: The query.
+        losses: For each regression behind the answer the sums of the derivatives of losses of units, at its own part of
+            the coefficients. Each has a random term of its own.
+        penalty: The ridge.
+        scale: The scale of the random term.
+        log_noise: The log density of the random term over its scale, up to a constant.
+        size: The size of the random term, of which `sizes` is the distribution function over the scale.
+        terms: What the coefficients of the loss are multiplied by where they are released.
+    """
 
-def largest_ratio(
-    epsilon: float,
-    penalty: float,
-    scale: float,
-    sizes: Sequence[int] = (1, 2, 3),
-    query: type[ObjectivePerturbedLogistic] = ObjectivePerturbedLogistic,
-) -> tuple[float, int]:
-    """Return the largest log ratio of densities between neighbours, over all small tables and many coefficients."""
-    schema = standard_schema()
-    seen = seen_by(query(_OF), schema)
-    features, catalogue, kinds = Features(_OF, seen), catalogue_of(schema), _kinds(missing=query.counts_missing)
-    columns = ("treatment", "outcome", *features.columns)
-    random = np.random.default_rng(1)  # places to look at; noise is never drawn here
-    count = len(_LOSSES[query]) * features.size
-    ats = [np.zeros(count), *random.normal(0, 1, (10, count)), *random.normal(0, 20, (10, count)) / epsilon]
+    query: ObjectivePerturbedLogistic | BoundedInfluenceLogistic
+    losses: tuple[Callable[[Array, Batch], ExactInts], ...]
+    penalty: float
+    scale: float
+    log_noise: Callable[[Array], float]
+    size: Callable[[Array], float]
+    sizes: Callable[[Array], Array]
+    terms: Array
 
-    def log_density(at: Array, batch: Batch) -> float:
+    @classmethod
+    def cube(cls, epsilon: float) -> Self:
+        """Return the law of noise whose largest entry is bounded."""
+        query, features = ObjectivePerturbedLogistic(_OF), Features(_OF, standard_schema())
+        return cls(
+            query,
+            (partial(loss_sums, features=features),),
+            query.penalty(epsilon),
+            query.tilt_scale(epsilon, _FEATURES),
+            lambda tilt: -float(np.abs(tilt).max()),
+            lambda tilt: float(np.abs(tilt).max()),
+            stats.gamma(_FEATURES).cdf,
+            np.ones(_FEATURES),
+        )
+
+    @classmethod
+    def ball(cls, epsilon: float) -> Self:
+        """Return the law of three entries of a vector in four dimensions with density exp(-length / scale).
+
+        Of their length r they have a density in proportion to r K(r), K the modified Bessel function of order 1.
+        """
+        schema = standard_schema()
+        query, features = BoundedInfluenceLogistic(_OF), Features(_OF, schema)
+        sizes = query.sizes(schema)
+
+        def log_noise(tilt: Array) -> float:
+            length = max(float(np.linalg.norm(tilt)), 1e-12)
+            return math.log(length * float(special.k1e(length))) - length
+
+        return cls(
+            query,
+            (partial(weighted_loss_sums, features=features, sizes=sizes),),
+            query.penalty(epsilon, schema),
+            query.tilt_scale(epsilon),
+            log_noise,
+            lambda tilt: float(np.linalg.norm(tilt)),
+            _lengths_of_three,
+            sizes * features.root,
+        )
+
+    @classmethod
+    def of_outcomes(cls, epsilon: float) -> Self:
+        """Return the law of the regressions, in each arm, of having an outcome."""
+        query, features = ObservedLogistic(_OF), Features(_OF, seen_by(ObservedLogistic(_OF), standard_schema()))
+        losses = tuple(partial(observed_sums, features=features, arm=arm) for arm in (0, 1))
+        penalty, scale = query.penalty(epsilon), query.tilt_scale(epsilon, _FEATURES)
+        return replace(cls.cube(epsilon), query=query, losses=losses, penalty=penalty, scale=scale)
+
+    @property
+    def seen(self) -> Schema:
+        """The audited schema, as the query sees it."""
+        return seen_by(self.query, standard_schema())
+
+    def batch(self, engine: Engine, rows: int) -> Batch:
+        """Return what the losses need of a table."""
+        columns = ("treatment", "outcome", *Features(_OF, self.seen).columns)
+        return with_schema(engine, self.seen).collect(columns, rows)
+
+    def parts(self, at: Array, batch: Batch) -> list[tuple[Array, Array]]:
+        """Return each regression's part of the coefficients, and the derivatives of its losses there."""
+        split = np.split(at, len(self.losses))
+        return [(own, as_floats(losses(own, batch))) for own, losses in zip(split, self.losses, strict=True)]
+
+    def log_density(self, at: Array, batch: Batch) -> float:
         """Return the log density of coefficients, up to a constant: that of tilts, and of the change of variables."""
         total = 0.0
-        for own, totals in _derivatives(query, at, batch, features):
-            tilt = -(totals[0] + penalty * own)
-            curvature = totals[1:] + penalty * np.eye(len(own))
-            total += float(-np.abs(tilt).max() / scale + np.linalg.slogdet(curvature)[1])
+        for own, totals in self.parts(at, batch):
+            tilt = -(totals[0] + self.penalty * own)
+            curvature = totals[1:] + self.penalty * np.eye(len(own))
+            total += self.log_noise(tilt / self.scale) + float(np.linalg.slogdet(curvature)[1])
         return total
 
+
+def _lengths_of_three(at: Array) -> Array:
+    """Return the distribution function of the length of these entries, which has a density like r^3 K(r)."""
+    step = 1e-3
+    places = step * np.arange(60_000) + step / 2
+    sums = np.cumsum(places**3 * special.k1(places))
+    return np.asarray(np.interp(at, places, sums / sums[-1]))
+
+
+def largest_ratio(law: Law, epsilon: float, sizes: Sequence[int] = (1, 2, 3)) -> tuple[float, int]:
+    """Return the largest log ratio of densities between neighbours, over small tables and many coefficients.
+
+    Beside all tables of these sizes there are some with many units of one kind: these pull at coefficients so far that
+    the random term points where a neighbour moves it.
+    """
+    catalogue, kinds = catalogue_of(standard_schema()), _kinds(missing=law.query.counts_missing)
+    random = np.random.default_rng(1)  # places to look at; noise is never drawn here
+    count = len(law.losses) * _FEATURES
+    ats = [
+        np.zeros(count),
+        *random.normal(0, 1, (10, count)),
+        *random.normal(0, 20, (10, count)) / epsilon,
+        *(sign * _FAR * each for each in np.eye(count) for sign in (-1, 1)),
+    ]
+    alike = [(kind,) * math.ceil(_MANY * law.penalty) for kind in kinds]
+    rests = itertools.chain(*(itertools.combinations_with_replacement(kinds, size - 1) for size in sizes), alike)
     most, tried = 0.0, 0
-    for size in sizes:
-        for rest in itertools.combinations_with_replacement(kinds, size - 1):
-            engines = [with_schema(catalogue.assemble([*rest, kind]), seen) for kind in (*kinds, OUTSIDE)]
-            batches = [engine.collect(columns, size) for engine in engines]
-            for at in ats:
-                logs = [log_density(at, batch) for batch in batches]
-                most, tried = max(most, max(logs) - min(logs)), tried + len(logs)
+    for rest in rests:
+        batches = [law.batch(catalogue.assemble([*rest, kind]), len(rest) + 1) for kind in (*kinds, OUTSIDE)]
+        for at in ats:
+            logs = [law.log_density(at, batch) for batch in batches]
+            most, tried = max(most, max(logs) - min(logs)), tried + len(logs)
     return most, tried
 
 
@@ -87,41 +172,32 @@ def _kinds(*, missing: bool) -> list[Record]:
     return whole + [dict(kind) | {"score": None} for kind in whole] if missing else whole
 
 
-def check_density(
-    epsilon: float,
-    runs: int,
-    sizes: Sequence[int] = (1, 2, 3),
-    query: type[ObjectivePerturbedLogistic] = ObjectivePerturbedLogistic,
-) -> Finding:
+def check_density(of: Callable[[float], Law], epsilon: float, runs: int, sizes: Sequence[int] = (1, 2, 3)) -> Finding:
     """Check that the ratio of densities stays within what tilt and ridge are paid for, and that this density is drawn.
 
     Released coefficients show the tilt they came from, but for the little noise that the solver is paid for: it is
-    minus the gradient there. Its largest entry must have the law of the proof. That is one test at the level `RARE`, so
-    draws as claimed fail it with a probability of 1e-9. The ratio is exact.
+    minus the gradient there. Its size must have the law of the proof. That is one test at the level `RARE`, so draws as
+    claimed fail it with a probability of 1e-9. The ratio is exact.
     """
-    penalty, scale = query.penalty(epsilon), query.tilt_scale(epsilon, _FEATURES)
-    most, tried = largest_ratio(epsilon, penalty, scale, sizes, query)
-    allowed = epsilon * float(query.shares["curvature"] + query.shares["gradient"])
-    tilts = _tilts(epsilon, penalty, runs, query) / scale
-    chance = float(stats.kstest(tilts, stats.gamma(_FEATURES).cdf).pvalue)
+    law = of(epsilon)
+    most, tried = largest_ratio(law, epsilon, sizes)
+    allowed = epsilon * float(law.query.shares["curvature"] + law.query.shares["gradient"])
+    chance = float(stats.kstest(law.sizes(_tilts(law, epsilon, runs) / law.scale), "uniform").pvalue)
     detail = (
         f"largest log ratio of densities {most:.4f}, allowed {allowed:.4f}; {runs:,} tilts, chance of such {chance:.2g}"
     )
     numbers = {"loss": most / allowed, "evaluations": tried, "runs": runs}
     passed = most <= allowed * (1 + 1e-9) and chance > RARE
-    return Finding("density", f"{query.name}, epsilon {epsilon:g}", passed, detail, numbers)
+    return Finding("density", f"{law.query.name}, epsilon {epsilon:g}", passed, detail, numbers)
 
 
-def _tilts(epsilon: float, penalty: float, runs: int, query: type[ObjectivePerturbedLogistic]) -> Array:
-    """Return the largest entries of the tilts that releases came from."""
+def _tilts(law: Law, epsilon: float, runs: int) -> Array:
+    """Return the sizes of the tilts that releases came from."""
     schema = standard_schema()
-    seen = seen_by(query(_OF), schema)
-    features, engine = Features(_OF, seen), catalogue_of(schema).assemble(_kinds(missing=query.counts_missing))
-    vault = Unmetered(engine, schema)
-    batch = with_schema(engine, seen).collect(("treatment", "outcome", *features.columns), 1_000)
+    engine = catalogue_of(schema).assemble(_kinds(missing=law.query.counts_missing))
+    vault, batch = Unmetered(engine, schema), law.batch(engine, 1_000)
     sizes = []
     for _ in range(runs):
-        at = np.array(vault.release(query(_OF), Guarantee(epsilon=epsilon)).values)
-        parts = _derivatives(query, at, batch, features)
-        sizes += [float(np.abs(totals[0] + penalty * own).max()) for own, totals in parts]
+        at = np.array(vault.release(law.query, Guarantee(epsilon=epsilon)).values) / np.tile(law.terms, len(law.losses))
+        sizes += [law.size(totals[0] + law.penalty * own) for own, totals in law.parts(at, batch)]
     return np.array(sizes)

@@ -89,6 +89,11 @@ class SpySampler(Sampler):
         vector: Array = self._note("cube", partial(super().cube, dimensions, scale))
         return vector
 
+    def ball(self, dimensions: int, scale: float) -> Array:
+        """Remember the vector."""
+        vector: Array = self._note("ball", partial(super().ball, dimensions, scale))
+        return vector
+
     def shuffle(self, size: int) -> Int64s:
         """Remember the order."""
         order: Int64s = self._note("shuffle", partial(super().shuffle, size))

@@ -1,11 +1,12 @@
 """Everything that an audit does, as tasks that can run anywhere and in any order."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from dpcausal.audit.attack import check_epsilon, check_power, ranked_pairs
-from dpcausal.audit.densities import check_density
+from dpcausal.audit.densities import Law, check_density
 from dpcausal.audit.determinism import check_determinism
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_record_independence, check_shape
@@ -18,7 +19,6 @@ from dpcausal.audit.secure_sums import check_bundle, check_session, check_shares
 from dpcausal.audit.sensitivity import check_sensitivity, check_totals
 from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ObservedLogistic
 
 CHECKS = {
     "epsilon": "an attack on released numbers shows no more than the claimed epsilon",
@@ -145,10 +145,10 @@ def tasks(effort: Effort) -> Iterator[Task]:
     for target in targets:
         yield partial(_one, partial(check_public_outputs, target, effort.public))
         yield partial(_one, partial(check_draws, target))
-    for epsilon in (0.1, 1.0, 4.0):
-        yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
-        # In each arm there are twice as many kinds of units, with an outcome and without.
-        yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, 2), ObservedLogistic))
+    # With an outcome and without there are twice as many kinds of units.
+    laws = ((Law.cube, (1, *effort.sizes[:2])), (Law.ball, (1, *effort.sizes[:2])), (Law.of_outcomes, (1, 2)))
+    for (law, sizes), epsilon in itertools.product(laws, (0.1, 1.0, 4.0)):
+        yield partial(_one, partial(check_density, law, epsilon, effort.slow_worst, sizes))
     for guarantee in (Guarantee(epsilon=1.0), Guarantee(epsilon=1.0, delta=1e-6)):
         yield partial(_one, partial(check_shares, guarantee, 40 * effort.draws))
     yield partial(_one, check_session)

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from dpcausal.errors import QueryError
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
+from dpcausal.estimators.propensity import score_query
 from dpcausal.estimators.scaled_features import names_in, seen_as
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ObjectivePerturbedLogistic, Query
+from dpcausal.queries import Query
 from dpcausal.release import Release
 from dpcausal.results.propensity_score import PropensityScore, score_release
 from dpcausal.source import Source
@@ -49,7 +50,7 @@ def scored(  # noqa: PLR0913, PLR0917
         scaled = with_scales(source, covariates, guarantee)
         view, names = scaled.source, scaled.covariates
         first, rest = scaled.rest.split(share, pure_first=True)
-        made = view.release(ObjectivePerturbedLogistic(names), first)
+        made = view.release(score_query(names, view.schema), first)
         return scaled, made, [view.release(*ask) for ask in then(names, made.values, rest)]
     made = score_release(score, tuple(covariates), source.schema)
     plain = ScaledCovariates(source, tuple(covariates), guarantee)

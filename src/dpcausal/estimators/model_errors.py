@@ -13,11 +13,13 @@ from typing import Self
 
 import numpy as np
 
+from dpcausal.estimators.influence_weights import InfluenceWeights
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
-from dpcausal.queries import ObjectivePerturbedLogistic
+from dpcausal.estimators.propensity import perturbation_of
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import covariates_named
+from dpcausal.queries.logistic import Perturbation
 from dpcausal.release import Release
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
@@ -76,7 +78,7 @@ class PropensityError:
 
     @classmethod
     def of(cls, score: Release, fit: OutcomeRegressions, centres: Array, schema: Schema) -> Self:
-        """Return the error of a released `ObjectivePerturbedLogistic`, with the information from released moments."""
+        """Return the error of a released score, with the information from released moments."""
         arms = second_moments(fit, centres)
         fitted_on = FittedOn(score, centres, schema, float(fit.n[0]), arms.sum(axis=0))
         return cls.corrected(score.values, fitted_on, arms)
@@ -90,29 +92,26 @@ class PropensityError:
             fitted_on: The units that it was fitted to.
             arms: The second moments of each arm of the units that the error is about.
         """
-        score, centres = fitted_on.score, fitted_on.centres
-        query: ObjectivePerturbedLogistic = score.query  # type: ignore[assignment]
-        epsilon, count = score.guarantee.epsilon, len(query.covariates) + 1
-        turned = _features(query.covariates, fitted_on.schema, centres)
-        inverse = np.linalg.pinv(turned)
-        released = np.array(values)
-        ridge = ObjectivePerturbedLogistic.penalty(epsilon) * inverse @ released
-        shrunk = turned.T @ released
+        covariates: Sequence[str] = fitted_on.score.query.covariates  # type: ignore[attr-defined]
+        lines, root = _features(covariates, fitted_on.schema, fitted_on.centres), math.sqrt(len(covariates) + 1)
+        perturbation = perturbation_of(fitted_on.score, fitted_on.schema)
+        weights = _weights(perturbation, lines, fitted_on.moments)
+        # A listed column has one feature too many: of all inverses, this one leaves out how the ridge shares it out.
+        shared = lines.T / perturbation.ridges
+        inverse = np.linalg.solve(shared @ lines, shared)
+        released = np.array(values) / root
+        ridge = inverse @ (perturbation.ridges * released)
+        shrunk = lines.T @ released
         coefficients, information = shrunk, np.eye(len(shrunk))
         for _ in range(_STEPS):  # the information half way, which makes the correction one of second order
-            information = fitted_on.units * _information((shrunk + coefficients) / 2, fitted_on.moments)
+            information = fitted_on.units * _information((shrunk + coefficients) / 2, fitted_on.moments) * weights
             correction = np.linalg.solve(information, ridge)
             most = _MAX_CORRECTION * float(np.linalg.norm(shrunk))
             correction *= min(1.0, most / max(float(np.linalg.norm(correction)), 1e-12))
             coefficients = shrunk + correction
-        spread = np.linalg.solve(information, inverse)
-        tilt = ObjectivePerturbedLogistic.tilt_sd(epsilon, count, len(released))
-        return cls(
-            tuple(map(float, released + inverse.T @ (coefficients - shrunk))),
-            coefficients,
-            tilt**2 * spread @ spread.T,
-            arms,
-        )
+        spread = np.linalg.solve(information, inverse) * perturbation.tilt_sds
+        corrected = released + np.linalg.pinv(lines).T @ (coefficients - shrunk)
+        return cls(tuple(map(float, corrected * root)), coefficients, spread @ spread.T, arms)
 
     @property
     def predictor_sd(self) -> float:
@@ -191,7 +190,18 @@ def _features(covariates: Sequence[str], schema: Schema, centres: Array) -> Arra
             own.append(line)
             place += 1
         lines += [lines[0] - sum(own), *own]
-    return np.array(lines) / math.sqrt(len(covariates) + 1)
+    return np.array(lines)
+
+
+def _weights(perturbation: Perturbation, lines: Array, moments: Array) -> Array:
+    """Return by what the weights of units multiply the information about coefficients of the regressions' features."""
+    means, apart = lines[1:, 0], lines[1:, 1:]
+    variances = np.maximum(((apart @ moments[1:, 1:]) * apart).sum(axis=1), 1e-6)
+    weights = InfluenceWeights.of(perturbation, means, variances)
+    # The feature of the score that each feature of the regressions is, or is part of.
+    own = np.abs(lines).argmax(axis=0)
+    factors = np.sqrt(weights.information[own])
+    return np.outer(factors, factors)
 
 
 def second_moments(fit: OutcomeRegressions, centres: Array) -> Array:

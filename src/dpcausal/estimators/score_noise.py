@@ -3,8 +3,9 @@
 All of it is to first order in the error of the score's coefficients, which simulations find to hold to within a few
 per cent. Let x be the score's features, e the propensity, W the sum of e (1 - e) over units. Objective perturbation
 leaves the weighted sums of features unbalanced between the arms by exactly penalty times coefficients plus tilt. An
-outcome with slopes g on x is then off by g times that, over W. The penalty is public and its part is undone in the
-coefficients. The tilt is noise of known size. The slopes have a posterior: prior, covariates explain about a
+outcome with slopes g on x is then off by g times that, over W. Where the score's own equations weight units, a feature
+is off by that over the share that weights leave of its sum of squares. The penalty is public and its part is undone in
+the coefficients. The tilt is noise of known size. The slopes have a posterior: prior, covariates explain about a
 quarter of the outcome's variance; likelihood, released moments with their known noise.
 """
 
@@ -15,12 +16,14 @@ from typing import Self
 
 import numpy as np
 
+from dpcausal.estimators.influence_weights import InfluenceWeights
 from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
 from dpcausal.estimators.plausibility import Measured
+from dpcausal.estimators.propensity import expected_imbalance, perturbation_of, score_query
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
-from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
+from dpcausal.queries import CovariateMoments
 from dpcausal.queries.covariate_moments import explained
-from dpcausal.queries.features import Estimand, arm_weights, covariates_named, feature_names, largest_weight
+from dpcausal.queries.features import Estimand, arm_weights, covariates_named, largest_weight
 from dpcausal.release import Release
 from dpcausal.schema.columns import Category
 from dpcausal.schema.real import Real
@@ -61,6 +64,12 @@ _PLACES: Array = np.linspace(-8, 8, 241)
 _HEIGHTS: Array = np.cosh(_PLACES * math.pi / math.sqrt(12)) ** -2.0
 _DENSITY: Array = _HEIGHTS / _HEIGHTS.sum()
 """A logistic law of standard deviation 1 for the predictor: heavier tails than normal, as skewed covariates have."""
+
+_NORMAL: Array = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
+"""A normal law, which shows best in simulations how much a ridge shrinks."""
+
+_STEPS = 4
+"""What a ridge has shrunk depends on slopes without it: so many steps are enough to agree on both."""
 
 
 @dataclass(frozen=True)
@@ -209,41 +218,64 @@ class PrivateScore:
     Attributes:
         spread: The features' spread.
         coefficients: The coefficients of the features as they are, between -1 and 1, the constant first.
-        tilt_sd: The standard deviation of the noise in each feature's imbalance.
+        tilt_sds: The standard deviation of the noise in each feature's imbalance, the constant's first.
         enlarged: What undoing the ridge multiplied each slope of the score by, and its noise with it.
+        lost: The share of what balancing each feature takes off the sampling variance that weights put back.
         drowned: Whether the ridge leaves too little of a slope to undo it.
     """
 
     spread: CovariateSpread
     coefficients: Array
-    tilt_sd: float
+    tilt_sds: Array
     enlarged: Array
+    lost: Array
     drowned: bool = False
 
     @classmethod
-    def of(cls, release: Release, covariates: int, spread: CovariateSpread, units: float) -> Self:
+    def of(cls, release: Release, schema: Schema, spread: CovariateSpread, units: float) -> Self:
         """Return the score of a release without its ridge.
 
         Args:
             release: The coefficients.
-            covariates: The number of covariates.
+            schema: What is public about the table, with covariates as the score has them.
             spread: The features' spread.
             units: The number of units that the score was fitted on.
         """
-        epsilon, root = release.guarantee.epsilon, math.sqrt(covariates + 1)
-        tilt = ObjectivePerturbedLogistic.tilt_sd(epsilon, covariates + 1, len(release.names)) * root
-        tilt *= spread.units / units  # in units of the source that is weighted
-        raw = cls(spread, np.array(release.values) / root, tilt, np.ones(len(release.names) - 1))
-        ridge = ObjectivePerturbedLogistic.penalty(epsilon) * root**2
-        information = raw.information * units
-        undone = 1 + ridge / (information * spread.variances)
+        perturbation = perturbation_of(release, schema)
+        weights = InfluenceWeights.of(perturbation, spread.means, spread.variances)
+        ridges = perturbation.ridges / weights.information
+        tilts = perturbation.tilt_sds / weights.information
+        tilts *= spread.units / units  # in units of the source that is weighted
+        covariates: Sequence[str] = release.query.covariates  # type: ignore[attr-defined]
+        coefficients = np.array(release.values) / math.sqrt(len(covariates) + 1)
+        raw = cls(spread, coefficients, tilts, np.ones(len(tilts) - 1), weights.loss[1:])
+        undone = raw._undone(ridges[1:] / units)
         enlarged = np.minimum(undone, _MOST_ENLARGED)
         slopes = raw.coefficients[1:] * enlarged
         # The constant has a ridge too: it moves the sum of all propensities.
-        constant = raw.coefficients[0] * (1 + min(ridge / information, 1.0))
+        constant = raw.coefficients[0] * (1 + min(float(ridges[0]) / (raw.information * units), 1.0))
         constant -= (slopes - raw.coefficients[1:]) @ spread.means
         drowned = bool((undone > _MOST_ENLARGED).any())
         return replace(raw, coefficients=np.array([constant, *slopes]), enlarged=enlarged, drowned=drowned)
+
+    def _undone(self, ridges: Array) -> Array:
+        """Return what undoing these ridges, for one unit, multiplies each slope by.
+
+        Units whose predictor is far out say little of it, so that there is less information along the predictor than
+        across. It is taken for a normal predictor, half way between the slopes with a ridge and without.
+        """
+        squares, variances = self.coefficients[1:] ** 2, self.spread.variances
+        found, own = self.logit_variance, squares * variances
+        along, undone = max(float(own.sum()), 1e-12), np.ones(len(squares))
+        for _ in range(_STEPS):
+            middle = (1 + float(own @ undone) / along) / 2
+            score = 1 / (1 + np.exp(-self._logits(found * middle**2)))
+            overlap = score * (1 - score) * _NORMAL
+            across, lacking = float(overlap.sum()), float(overlap @ (1 - _PLACES**2))
+            least = max(across - lacking, across / 10)
+            shared = float(squares @ ridges) / along * (1 / least - 1 / across)
+            undone = np.maximum(1 + ridges / (across * variances) + shared, 1.0)
+        return undone
 
     @property
     def logit_variance(self) -> float:
@@ -251,7 +283,7 @@ class PrivateScore:
         slopes = self.coefficients[1:]
         found = float(slopes @ self.spread.covariance @ slopes)
         information = max(self._information(found) * self.spread.units, 1.0)
-        added = self.enlarged**2 * self.tilt_sd**2 / (information**2 * self.spread.variances)
+        added = self.enlarged**2 * self.tilt_sds[1:] ** 2 / (information**2 * self.spread.variances)
         return max(found - float(added.sum()), 0.0)
 
     @property
@@ -316,8 +348,9 @@ class PrivateScore:
         """Return the standard deviation of what noise in the score adds to the effect, in half ranges."""
         mean, variance = slopes.mean * self.enlarged, slopes.variance * self.enlarged**2
         means = self.spread.means
-        squares = mean @ mean + variance.sum() + (mean @ means) ** 2 + variance @ means**2
-        return self.tilt_sd * math.sqrt(float(squares)) / (self.information * self.spread.units)
+        squares = self.tilt_sds[1:] ** 2 @ (mean**2 + variance)
+        squares += self.tilt_sds[0] ** 2 * ((mean @ means) ** 2 + variance @ means**2)
+        return math.sqrt(float(squares)) / (self.information * self.spread.units)
 
     def adjustments(self, slopes: Slopes) -> Array:
         """Return about how much each feature takes off the difference between arms, in half ranges."""
@@ -330,8 +363,9 @@ class PrivateScore:
         return float(np.abs(self.adjustments(slopes)) @ left)
 
     def explained(self, slopes: Slopes) -> float:
-        """Return the largest variance of the outcome that one feature explains: with others it can only be more."""
-        return float((slopes.mean**2 * self.spread.variances).max())
+        """Return the largest variance of the outcome that balancing one feature takes off: others only add to it."""
+        taken = slopes.mean**2 * self.spread.variances * (1 - self.lost)
+        return max(float(taken.max()), 0.0)
 
 
 @dataclass(frozen=True)
@@ -365,9 +399,7 @@ def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, c
         noise: The standard deviation of the noise that the sums add to the effect, in half ranges, where the largest
             weight, each arm's sum of weights and epsilon are 1.
     """
-    features = len(feature_names(covariates, schema))
-    score = ObjectivePerturbedLogistic.tilt_sd(1.0, len(covariates) + 1, features)
-    score *= math.sqrt(len(covariates) + 1) * 0.375
+    score = expected_imbalance(score_query(covariates, schema), schema) / 8
     sums = math.sqrt(2) * noise * {"ATO": 1.0, "ATE": 0.2 / clip}.get(estimand, 0.4 / clip)
     share = 1 / (1 + math.exp(math.log(sums / score) * 2 / 3))
     return round(min(max(share, 0.25), 0.75) * 20) / 20  # a round number to print

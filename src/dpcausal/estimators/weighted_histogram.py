@@ -19,9 +19,10 @@ import numpy as np
 from dpcausal.errors import QueryError
 from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.propensity import score_query
 from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, PrivateScore, best_clip, score_share
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, WeightedCounts
+from dpcausal.queries import CovariateMoments, WeightedCounts
 from dpcausal.queries.features import Estimand, feature_names, name_tuple
 from dpcausal.release import Receipt, Release
 from dpcausal.source import Source
@@ -99,8 +100,8 @@ class Weighting:
         noise = 2.25 * math.sqrt(2 * len(plain.counts(schema)) / 3)
         share = score_share(self.covariates, schema, self.estimand, self.clip, noise / _FILLED)
         for_score, last = rest.split(share, pure_first=True)
-        fitted = source.release(ObjectivePerturbedLogistic(self.covariates), for_score)
-        score = PrivateScore.of(fitted, len(self.covariates), spread, source.n)
+        fitted = source.release(score_query(self.covariates, schema), for_score)
+        score = PrivateScore.of(fitted, schema, spread, source.n)
         clip = best_clip(score, self.estimand, self.clip, noise / last.epsilon)
         query = replace(plain, coefficients=score.scaled(math.sqrt(len(self.covariates) + 1)), clip=clip)
         last = narrower(query, source, last, "beyond_1")

@@ -41,6 +41,7 @@ from dpcausal.queries.effect_weights import EffectWeights as EffectWeights
 from dpcausal.queries.event_counts import EventCounts as EventCounts
 from dpcausal.queries.features import with_indicators
 from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentMoments
+from dpcausal.queries.logistic import BoundedInfluenceLogistic as BoundedInfluenceLogistic
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
 from dpcausal.queries.look_moments import LookMetrics as LookMetrics

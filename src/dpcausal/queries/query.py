@@ -21,7 +21,7 @@ GRID = numbers.GRID
 
 Norm = Literal["l1", "l2"]
 
-Draw = Literal["laplace", "randomised_response", "cube", "shuffle"]
+Draw = Literal["laplace", "randomised_response", "cube", "ball", "shuffle"]
 """What an answer may draw from the vault's sampler."""
 
 NoiseKind = Literal["either", "laplace", "smooth"]

@@ -23,6 +23,9 @@ from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 from dpcausal.utils.validation import is_number
 
+_QUERIES = ("bounded_influence_logistic", "objective_perturbed_logistic", "output_perturbed_logistic")
+"""The names of the queries whose releases are scores."""
+
 _FARTHEST = 30.0
 """Log-odds beyond this count as this: the score is 0 or 1 to 13 digits."""
 
@@ -205,7 +208,7 @@ def score_release(score: "PropensityScore | Release", covariates: tuple[str, ...
     """
     release = score.release if isinstance(score, PropensityScore) else score
     asked = getattr(release, "query", None)
-    known = getattr(asked, "name", "") in ("objective_perturbed_logistic", "output_perturbed_logistic")
+    known = getattr(asked, "name", "") in _QUERIES
     if not known or tuple(asked.covariates) != covariates:  # type: ignore[union-attr]
         raise QueryError(
             expected=f"a score of {', '.join(covariates)}",

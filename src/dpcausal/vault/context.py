@@ -32,6 +32,10 @@ class Draws(Protocol):
         """Return a vector with density in proportion to exp(-(largest entry) / scale)."""
         ...
 
+    def ball(self, dimensions: int, scale: float) -> Array:
+        """Return entries of a vector of even dimension with density in proportion to exp(-length / scale)."""
+        ...
+
     def shuffle(self, size: int) -> Int64s:
         """Return the numbers from 0 to below size in random order."""
         ...

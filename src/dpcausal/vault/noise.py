@@ -8,6 +8,7 @@ import math
 import secrets
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
@@ -92,15 +93,24 @@ class Sampler:
         here a sum of geometric numbers on a fine grid, and its direction is uniform over a cube. (K-norm mechanism of
         Hardt and Talwar 2010, for the largest-entry norm.)
         """
-        fine = 2.0**48
-        size = 0
-        for _ in range(dimensions + 1):
-            # A discrete Laplace that is not negative is geometric: a rounded-down exponential.
-            while (draw := _drawn([0], fine, "laplace")[0]) < 0:
-                pass
-            size += draw
         corners = [secrets.randbelow(2**53 + 1) / 2**52 - 1 for _ in range(dimensions)]
-        return np.array(corners) * (size / fine * scale)
+        return np.array(corners) * (_gamma(dimensions + 1) * scale)
+
+    def ball(self, dimensions: int, scale: float) -> Array:
+        """Return the first so many entries of a vector with density in proportion to exp(-length / scale).
+
+        The vector has an even dimension, one more than asked for where that is odd. Its length has a Gamma distribution
+        with that shape, and is exact to within dimension 2^-48 scale. Its direction is uniform over the sphere, to
+        within 2^-47: squares of the lengths of pairs of entries are the gaps between uniform numbers, and angles are
+        uniform. (K-norm mechanism of Hardt and Talwar 2010, for the Euclidean norm.)
+        """
+        pairs = (dimensions + 1) // 2
+        whole = 2**128
+        places = sorted(secrets.randbelow(whole + 1) for _ in range(pairs - 1))
+        lengths = np.sqrt(np.array([high - low for low, high in pairwise((0, *places, whole))], dtype=float) / whole)
+        angles = np.array([secrets.randbelow(2**53) for _ in range(pairs)]) * (2 * math.pi / 2**53)
+        vector = np.column_stack([lengths * np.cos(angles), lengths * np.sin(angles)]).ravel()[:dimensions]
+        return np.asarray(vector * (_gamma(2 * pairs) * scale))
 
     def shuffle(self, size: int) -> Int64s:
         """Return the numbers from 0 to below size in random order, all orders alike."""
@@ -117,6 +127,17 @@ def _drawn(ticks: Sequence[int], scale: float, family: str) -> list[int]:
         sample = make_gaussian(integers, l2_distance(T="i64"), scale=scale)
     noisy: list[int] = sample(list(ticks))
     return noisy
+
+
+def _gamma(shape: int) -> float:
+    """Draw a Gamma number of this shape, to within shape 2^-48 below: a sum of geometric numbers on a fine grid."""
+    fine, size = 2.0**48, 0
+    for _ in range(shape):
+        # A discrete Laplace that is not negative is geometric: a rounded-down exponential.
+        while (draw := _drawn([0], fine, "laplace")[0]) < 0:
+            pass
+        size += draw
+    return size / fine
 
 
 def _negative_binomials(count: int, scale: float, honest: int) -> Int64s:

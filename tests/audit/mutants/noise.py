@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.densities import check_density
+from dpcausal.audit.densities import Law, check_density
 from dpcausal.queries import (
+    GRID,
     ArmMoments,
     ArmTotals,
+    BoundedInfluenceLogistic,
     ObjectivePerturbedLogistic,
     ObservedLogistic,
     StratumMatches,
@@ -116,23 +118,41 @@ def low_bits(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("a regression without its tilt", attack_on("InverseWeighting", 200))
 def no_tilt(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sampler, "cube", lambda _, dimensions, __: np.zeros(dimensions))
+    patch.setattr(Sampler, "ball", lambda _, dimensions, __: np.zeros(dimensions))
 
 
-@mutant("half the tilt, drawn", lambda: check_density(1.0, 200, (1, 2)))
+@mutant("half the tilt of a ball, drawn", lambda: check_density(Law.ball, 1.0, 200, (1, 2)))
+def half_drawn_in_a_ball(patch: pytest.MonkeyPatch) -> None:
+    drawn = Sampler.ball
+    patch.setattr(Sampler, "ball", lambda sampler, dimensions, scale: drawn(sampler, dimensions, scale / 2))
+
+
+@mutant("half the tilt of a ball, told", lambda: check_density(Law.ball, 1.0, 200, (1, 2)))
+def half_tilt_in_a_ball(patch: pytest.MonkeyPatch) -> None:
+    whole = BoundedInfluenceLogistic.tilt_scale
+    patch.setattr(BoundedInfluenceLogistic, "tilt_scale", staticmethod(lambda epsilon: whole(epsilon) / 2))
+
+
+@mutant("losses without their weights", lambda: check_density(Law.ball, 1.0, 200, (1, 2)))
+def unweighted_losses(patch: pytest.MonkeyPatch) -> None:
+    """As if every unit's features were as short as the constant alone."""
+    patch.setattr(logistic, "lengths", lambda lines: np.full(lines.shape[1], GRID))
+
+
+@mutant("half the tilt, drawn", lambda: check_density(Law.cube, 1.0, 200, (1, 2)))
 def half_drawn(patch: pytest.MonkeyPatch) -> None:
     drawn = Sampler.cube
     patch.setattr(Sampler, "cube", lambda sampler, dimensions, scale: drawn(sampler, dimensions, scale / 2))
 
 
-@mutant("half the tilt, told", lambda: check_density(1.0, 200, (1, 2)))
+@mutant("half the tilt, told", lambda: check_density(Law.cube, 1.0, 200, (1, 2)))
 def half_tilt(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     half = staticmethod(lambda epsilon, covariates: whole(epsilon, covariates) / 2)
     patch.setattr(ObjectivePerturbedLogistic, "tilt_scale", half)
 
 
-@mutant("half the tilt in each of two arms", lambda: check_density(1.0, 200, (1,), ObservedLogistic))
+@mutant("half the tilt in each of two arms", lambda: check_density(Law.of_outcomes, 1.0, 200, (1,)))
 def half_tilt_in_each_arm(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     patch.setattr(ObservedLogistic, "tilt_scale", staticmethod(lambda *of: whole(*of) / 2))
@@ -160,7 +180,7 @@ def undeclared_draw(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("an answer without the draw that its query declares", draws_of("InverseWeighting"))
 def declared_and_not_drawn(patch: pytest.MonkeyPatch) -> None:
-    def answer(context: AnswerContext[ObjectivePerturbedLogistic]) -> Answer:
+    def answer(context: AnswerContext[BoundedInfluenceLogistic]) -> Answer:
         return logistic.rounded(Features(context.query.covariates, context.schema).names, np.zeros(3))
 
-    answer_by(patch, ObjectivePerturbedLogistic, answer)
+    answer_by(patch, BoundedInfluenceLogistic, answer)

@@ -35,10 +35,10 @@ from dpcausal.estimators.outcome_regression import (
     signs_of_moments,
 )
 from dpcausal.estimators.plausibility import warned
-from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
+from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, score_query
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.guarantee import Guarantee, Rule
-from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
+from dpcausal.queries import AugmentedScores, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import design_names, feature_names, numbers_among
@@ -60,6 +60,9 @@ _NUMBER_LIMIT, _BINARY_LIMIT = 5.0, 20.0
 
 _SHARES = tuple((moments, propensity) for moments in (0.1, 0.2, 0.3, 0.4) for propensity in (0.1, 0.2, 0.3))
 """The shares of epsilon that moments and propensity may get."""
+
+_OVERLAP = 1 / 6
+"""The propensity's e (1 - e), on average, that the choice of shares expects: arms are seldom even and alike."""
 
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges: half of an outcome's 0.4, as the choice expects."""
@@ -163,7 +166,7 @@ class DoublyRobust(BaseEstimator):
         """Return the effect, from models of covariates that have a scale."""
         source = scaled.source
         moments_from, propensity_from, sums_from = self._split(source, scaled.rest)
-        score, outcomes = ObjectivePerturbedLogistic(self.covariates), RegressionMoments(self.covariates)
+        score, outcomes = score_query(self.covariates, source.schema), RegressionMoments(self.covariates)
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
         regressions = fit_noise_aware(moments, source)
@@ -219,7 +222,7 @@ class DoublyRobust(BaseEstimator):
         schema, variance = source.schema, SCALED_VARIANCE
         features, nothing = len(design_names(self.covariates, schema)), [0.0] * self._coefficients(schema)
         far = [0.0, *(_FAR for _ in nothing[1:])]  # a propensity with which scores reach their limit
-        moments = RegressionMoments(self.covariates)
+        score, moments = score_query(self.covariates, schema), RegressionMoments(self.covariates)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places = map(moments.moments(schema).index, kinds)
         slope, square = (_scale(moments, place, schema, guarantee, source.rule) / source.n for place in places)
@@ -228,7 +231,9 @@ class DoublyRobust(BaseEstimator):
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
-            noise_sd = self._propensity_uncertainty(source, guarantee.epsilon * shares[1], variance / 4).noise_sd
+            noise_sd = PropensityUncertainty.of(
+                source.n, guarantee.epsilon * shares[1], score, schema, _OVERLAP
+            ).noise_sd
             attenuation = min((features + 1) * (square / shares[0] / variance) ** 2, 1.0)
             residual = noise_sd * math.hypot(slope / shares[0] / math.sqrt(variance), attenuation * explained)
             return math.hypot(noise / _WEIGHTS[self.estimand] / (1 - shares[0] - shares[1]), residual)
@@ -242,10 +247,6 @@ class DoublyRobust(BaseEstimator):
         if third.delta == 0:
             first = replace(first, delta=guarantee.delta)
         return narrower(moments, source, first, "arm * outcome"), second, third
-
-    def _propensity_uncertainty(self, source: Source, epsilon: float, information: float) -> PropensityUncertainty:
-        coefficients = self._coefficients(source.schema)
-        return PropensityUncertainty.of(source.n, epsilon, len(self.covariates), coefficients, information)
 
     def _coefficients(self, schema: Schema) -> int:
         return len(feature_names(self.covariates, schema))

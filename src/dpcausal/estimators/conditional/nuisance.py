@@ -13,9 +13,10 @@ from dpcausal.estimators.interval_policy import hidden_names
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
+from dpcausal.estimators.propensity import score_query
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.queries import RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import design_names, feature_names, numbers_among
 from dpcausal.queries.models import Modelled
@@ -119,7 +120,7 @@ def fit_nuisance_models(
     if known is None:
         part, guarantee = guarantee.split(_NUISANCE_SHARE / 2, pure_first=True)
         first, rest = guarantee.split((_NUISANCE_SHARE / 2) / (1 - _NUISANCE_SHARE / 2))
-        score = source.release(ObjectivePerturbedLogistic(covariates), part)
+        score = source.release(score_query(covariates, source.schema), part)
         propensity, receipts = score.values, (score.receipt,)
     else:
         propensity = _known_propensity(known, learner, covariates, len(names))

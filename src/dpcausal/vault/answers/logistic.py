@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
+from dpcausal.queries import GRID, BoundedInfluenceLogistic, ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.utils.arrays import Array, Int64s
 from dpcausal.vault.context import Answer, AnswerContext, answers
@@ -44,6 +44,20 @@ def answer_objective(context: AnswerContext[ObjectivePerturbedLogistic]) -> Answ
     penalty = query.penalty(epsilon)
     tilt = context.sampler.cube(features.size, query.tilt_scale(epsilon, len(query.covariates) + 1))
     return rounded(features.names, fit(context.engine, features, penalty, tilt, float(query.slack) * penalty / 2))
+
+
+@answers(BoundedInfluenceLogistic, kernel=True)
+def answer_bounded(context: AnswerContext[BoundedInfluenceLogistic]) -> Answer:
+    """Return the coefficients that minimise the penalised weighted loss plus a random linear term, drawn here."""
+    query, schema, features = context.query, context.schema, Features(context.query.covariates, context.schema)
+    epsilon, sizes = context.guarantee.epsilon, query.sizes(schema)
+    penalty = query.penalty(epsilon, schema)
+    tilt = context.sampler.ball(features.size, query.tilt_scale(epsilon))
+    columns = ("treatment", *features.columns)
+    losses = over_all(context.engine, columns, partial(weighted_loss_sums, features=features, sizes=sizes))
+    tolerance = float(query.slack) * penalty / 2
+    fitted = minimise(penalised(losses, penalty, tilt), features.size, tolerance, query.longest(schema))
+    return rounded(features.names, fitted * sizes * features.root)
 
 
 def fit(engine: Engine, features: Features, penalty: float, tilt: Array, tolerance: float) -> Array:
@@ -86,6 +100,30 @@ def loss_sums(at: Array, batch: Batch, features: Features) -> ExactInts:
         return derivative_sums(ticks / features.scale, share - block["treatment"], share * (1 - share))
 
     return over_blocks(batch, sums)
+
+
+def weighted_loss_sums(at: Array, batch: Batch, features: Features, sizes: Array) -> ExactInts:
+    """Return the same for losses that are divided by the length of a row's features, each in its size of 1 or 1/2."""
+    doubled = np.rint(2 * sizes).astype(np.int64)[:, None]
+
+    def sums(block: Batch) -> Int64s:
+        ticks = features.ticks(block)
+        long = lengths(doubled * ticks)
+        share = sigmoid(predictor(at * sizes, ticks) / GRID)
+        pull, bend = share - block["treatment"], share * (1 - share) * (long / (2 * GRID))
+        return derivative_sums(doubled * ticks / long, pull, bend)
+
+    return over_blocks(batch, sums)
+
+
+def lengths(lines: Int64s) -> Int64s:
+    """Return the least whole numbers that are no less than the lengths of columns of whole numbers up to 2^21.
+
+    Squared lengths are below 2^52 for a thousand features, and the root of so small a number that is no square is at
+    least half a step of floating point away from all whole numbers: it is rounded to none below it.
+    """
+    whole: Int64s = np.ceil(np.sqrt((lines**2).sum(axis=0))).astype(np.int64)
+    return whole
 
 
 def score(at: Array, ticks: Int64s, features: Features) -> Array:

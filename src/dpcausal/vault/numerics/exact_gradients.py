@@ -50,7 +50,7 @@ def derivative_sums(lines: Array, pull: Array, bend: Array) -> Int64s:
     Args:
         lines: Regressors within -1 and 1, one line a regressor.
         pull: The derivative of each row's loss by its predictor, within -1 and 1.
-        bend: The second derivative, from 0 to 1.
+        bend: The second derivative, from 0 to 100.
     """
     gradient = np.rint(lines * pull * GRADIENT_TICKS).astype(np.int64).sum(axis=1)  # below 2^62
     bent = np.rint(lines * np.sqrt(bend) * CURVATURE_TICKS**0.5)  # products add up to less than 2^53: no rounding
