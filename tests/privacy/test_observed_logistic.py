@@ -1,6 +1,7 @@
 """Logistic regressions of all units: what one unit moves that changes its arm, or gains or loses its outcome."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
