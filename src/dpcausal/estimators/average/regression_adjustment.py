@@ -17,6 +17,7 @@ from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import ARMS_DIFFER, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
+    ProductSums,
     arm_refusal,
     fit_regressions,
     sampling_covariance,
@@ -25,8 +26,9 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.scaled_features import left_by_scores
+from dpcausal.estimators.weighted_moments import over_all_units, regression_moments, units_compared
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import RegressionMoments, VaryingEffectMoments
+from dpcausal.queries import RegressionMoments, VaryingEffectMoments, WeightedRegressionMoments
 from dpcausal.queries.features import design_names
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
@@ -102,17 +104,23 @@ class RegressionAdjustment(BaseEstimator):
     def _adjusted(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
         """Return the effect, adjusted for covariates that have a scale."""
         source = scaled.source
-        query: RegressionMoments | VaryingEffectMoments = RegressionMoments(self.covariates, self.interaction)
         everyone, rest = None, scaled.rest
+        query: ProductSums = RegressionMoments(self.covariates, self.interaction)
         if self._includes_missing(source):
             query = VaryingEffectMoments(self.covariates)
             everyone, rest = ask_all_units(source, self.covariates, rest)
+        elif self.interaction:
+            query = regression_moments(self.covariates, source, rest)
         release = source.release(query, narrower(query, source, rest, "arm * outcome"))
         receipts = (*scaled.receipts, *([everyone.receipt] if everyone else []), release.receipt)
         posterior = fit_noise_aware(release, source, EFFECTS_VARY if everyone else ARMS_DIFFER)
         fit = fit_regressions(release, source, np.array([release.values]))
         sampled, adjusted = replace(fit, slopes=posterior.slopes[None]), np.abs(posterior.adjustments(fit))
         variance = float(sampled.sampling_variance[0])
+        if isinstance(query, WeightedRegressionMoments):
+            posterior = over_all_units(posterior, release, source)
+            units = units_compared(release, source)
+            variance = float(sampled.sampling_variance_over(units, posterior.centres)[0])
         if everyone:
             adjusted += np.abs((everyone.centre - posterior.centres) * (posterior.slopes[1] - posterior.slopes[0]))
             posterior = posterior.over(everyone.centre, everyone.noise)
