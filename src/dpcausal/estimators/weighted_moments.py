@@ -29,8 +29,8 @@ Moments = RegressionMoments | WeightedRegressionMoments
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges of the outcome."""
 
-_LEVEL = 0.6
-"""How far the outcome's mean is from the middle of its range, in half ranges: about as if it were anywhere in it."""
+_LEVEL = 0.3
+"""How far the outcome's mean is from the middle of its range, in half ranges."""
 
 _APART = 0.32
 """How far the arms' mean features are expected to be apart, squared and in variances: two by 0.4 each."""
@@ -49,7 +49,7 @@ def regression_moments(
         guarantee: What may be spent.
         slopes_alone: Whether the slopes matter and the arms' means do not.
     """
-    plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates)
+    plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates, slopes_alone)
     if guarantee.delta == 0 or source.schema.protects == "outcome":
         return plain
 

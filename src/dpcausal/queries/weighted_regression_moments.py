@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
 
+from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, design, rounded
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, numbers_among, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, compared
@@ -24,8 +25,8 @@ WHOLE = 2**10
 USUAL = round(FINE**2 / REACH**2)
 """The square of a number with a scale, in ticks², as it is on average."""
 
-SIGNED = Fraction(7, 10)
-"""How much signed sums count beside plain ones. Slopes of both arms together need the plain ones only."""
+SIGNED = {False: Fraction(1), True: Fraction(1, 2)}
+"""How much signed sums count beside plain ones: by whether slopes alone matter, which need the plain ones most."""
 
 MEANS = Fraction(1, 4)
 """What the sums of features without weights add to the squared bound, as a share of it."""
@@ -48,6 +49,7 @@ class WeightedRegressionMoments(Query):
 
     Attributes:
         covariates: The covariates.
+        slopes_alone: Whether the arms' means do not matter: sums with the arm's sign then have more noise than others.
     """
 
     name: ClassVar[str] = "weighted_regression_moments"
@@ -56,9 +58,16 @@ class WeightedRegressionMoments(Query):
     interaction: ClassVar[bool] = True
 
     covariates: Sequence[str]
+    slopes_alone: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        if not isinstance(self.slopes_alone, bool):
+            raise QueryError(
+                expected="slopes_alone that is True or False",
+                got=repr(self.slopes_alone),
+                hint="True is for regressions whose constants are not used.",
+            )
 
     def lines(self, schema: Schema) -> list[Number]:
         """Return a unit's numbers, in ticks of which FINE make 1."""
@@ -97,7 +106,7 @@ class WeightedRegressionMoments(Query):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        return tuple(cls(covariates) for covariates in one_and_all(schema))
+        return tuple(cls(covariates, alone) for covariates in one_and_all(schema) for alone in (True, False))
 
 
 def weighted_name(moment: Moment, features: Sequence[str]) -> str:
@@ -122,7 +131,7 @@ def _sensitivity(query: WeightedRegressionMoments, schema: Schema, norm: Norm) -
     low, high = schema.outcome_bounds
     sizes, most, names = query.sizes(schema), query.most(schema), query.names(schema)
     features = design_names(query.covariates, schema)
-    half = (high - low) / 2
+    half, signed = (high - low) / 2, SIGNED[query.slopes_alone]
     coordinates = []
     for name, moment in zip(names, query.moments(schema), strict=True):
         places = (moment.first, moment.second)
@@ -130,8 +139,8 @@ def _sensitivity(query: WeightedRegressionMoments, schema: Schema, norm: Norm) -
         # A product of two different numbers counts twice in the length of all products.
         weight = root_above((WHOLE * most) ** 2 / (ends[0] * ends[1] * (1 if places[0] == places[1] else 2)))
         tick = half ** places.count(OUTCOME_PLACE) / FINE**2 / WHOLE
-        coordinates.append(Coordinate(name, tick, weight / SIGNED if moment.signed else weight))
-    own, moved = 1 + SIGNED**2, _moved(query, schema)
+        coordinates.append(Coordinate(name, tick, weight / signed if moment.signed else weight))
+    own, moved = 1 + signed**2, _moved(query, schema)
     mean = root_above(moved / (2 * own * MEANS))
     coordinates += [Coordinate(sum_name(name), 1 / FINE, mean * FINE) for name in features]
     numbers = numbers_among(query.covariates, schema)
@@ -142,7 +151,7 @@ def _sensitivity(query: WeightedRegressionMoments, schema: Schema, norm: Norm) -
     if norm == "l2":
         stays, left = 2 * own + moved / mean**2, own + (2 * len(numbers) + others) / mean**2 + leaves
         return Sensitivity(norm, tuple(coordinates), root_above(max(stays, left)))
-    one = (1 + SIGNED) * (len(sizes) * _OFF_DIAGONAL + 1 - _OFF_DIAGONAL)
+    one = (1 + signed) * (len(sizes) * _OFF_DIAGONAL + 1 - _OFF_DIAGONAL)
     # A number and its deficit move by 2.6 in all at most, and leave with 1.6.
     stays = 2 * one + (moved / 2 + Fraction(6, 10) * len(numbers)) / mean
     left = one + (Fraction(16, 10) * len(numbers) + others) / mean + leaves

@@ -102,7 +102,8 @@ class DoublyRobust(BaseEstimator):
         Three queries share epsilon and delta: noisy moments for the outcome regressions, a private logistic
         regression, and sums of scores that use both. The shares depend on n, epsilon, delta and the schema only. They
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
-        logistic regression has no delta, nor has a query that needs less noise without one.
+        logistic regression has no delta, nor has a query that needs less noise without one. With a delta, units whose
+        covariates are far out count less in the outcome regressions, which makes the noise in these much smaller.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
         counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
 

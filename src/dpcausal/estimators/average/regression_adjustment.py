@@ -52,9 +52,10 @@ class RegressionAdjustment(BaseEstimator):
 
     Privacy:
         One query: noisy sums of products of arm, outcome and covariates, from which regressions are fitted. Covariates
-        and outcome need public bounds; nothing else about a unit need be public. With delta greater than 0 the noise
-        grows with the number of features, with delta 0 with its square: beyond four features allow a small delta. Where
-        delta 0 needs less noise, delta is not used.
+        and outcome need public bounds; nothing else about a unit need be public. With delta 0 the noise grows with the
+        square of the number of features. With delta greater than 0 it grows slowly, because units whose covariates are
+        far out then count less: from two numbers on allow a small delta. Where delta 0 needs less noise, delta is not
+        used, and all units count alike.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
         counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
         With `include_missing` a tenth of what is left goes to sums of covariates over all units.
@@ -67,6 +68,9 @@ class RegressionAdjustment(BaseEstimator):
     would be as wide as the range of possible effects, or where noise hides how a covariate varies: not
     one of its values alone, but all of them.
 
+    Weights depend on covariates alone, so they bias nothing where outcomes are linear. Where they are not, the effect
+    is rather that of units in the middle; with `interaction=False` or delta 0 all units count alike.
+
     Attributes:
         covariates: The covariates to adjust for. Keep the list short: each one costs accuracy.
         interaction: Whether each arm has a regression of its own, so that effects may depend on covariates.
@@ -74,8 +78,9 @@ class RegressionAdjustment(BaseEstimator):
 
     Reference:
         Bernstein and Sheldon (2019), Differentially private Bayesian linear regression, for regressions that know the
-        noise; Lin (2013), Agnostic notes on regression adjustments, for the interaction. The joint bound on all
-        moments, their unequal shares of the noise and the prior are ours.
+        noise; Lin (2013), Agnostic notes on regression adjustments, for the interaction; Krasker and Welsch (1982),
+        Efficient bounded-influence regression estimation, for weights that fall with the distance of covariates. The
+        joint bound on all moments, their unequal shares of the noise and the prior are ours.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
