@@ -29,7 +29,10 @@ Moments = RegressionMoments | WeightedRegressionMoments
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges of the outcome."""
 
-_LEVEL = 0.3
+_WORTH_WHILE = 0.8
+"""The largest share of the variance of the noise that weights may leave: weighted units tell a little less."""
+
+_LEVEL = 0.2
 """How far the outcome's mean is from the middle of its range, in half ranges."""
 
 _APART = 0.32
@@ -57,7 +60,7 @@ def regression_moments(
         asked = narrower(query, source, guarantee, "arm * outcome")
         return _expected_variance(query, source.schema, asked, slopes_alone=slopes_alone)
 
-    return weighted if noise(weighted) < noise(plain) else plain
+    return weighted if noise(weighted) < _WORTH_WHILE * noise(plain) else plain
 
 
 def _expected_variance(query: Moments, schema: Schema, guarantee: Guarantee, *, slopes_alone: bool) -> float:

@@ -54,7 +54,7 @@ class RegressionAdjustment(BaseEstimator):
         One query: noisy sums of products of arm, outcome and covariates, from which regressions are fitted. Covariates
         and outcome need public bounds; nothing else about a unit need be public. With delta 0 the noise grows with the
         square of the number of features. With delta greater than 0 it grows slowly, because units whose covariates are
-        far out then count less: from two numbers on allow a small delta. Where delta 0 needs less noise, delta is not
+        far out then count less: from three on allow a small delta. Where delta 0 needs less noise, delta is not
         used, and all units count alike.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
         counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
