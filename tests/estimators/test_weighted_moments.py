@@ -11,7 +11,8 @@ from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import arm_refusal, fit_regressions, signs_of_moments
 from dpcausal.estimators.weighted_moments import Moments, over_all_units, regression_moments, units_compared
 from dpcausal.queries import RegressionMoments, WeightedRegressionMoments
-from dpcausal.queries.weighted_regression_moments import FINE, USUAL
+from dpcausal.queries.regression_moments import FINE
+from dpcausal.queries.weighted_regression_moments import USUAL
 from tests.support.engines import fresh_noise
 
 NAMES = ["a", "b", "c"]

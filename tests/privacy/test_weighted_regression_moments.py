@@ -314,7 +314,8 @@ def test_bound_of_every_schema_allows_for_leaving() -> None:
 def test_scores_on_a_scale_are_bounded_alike() -> None:
     """A scale changes which ticks a value has, and nothing about the bound."""
     plain = schema_of("three numbers", leaving=False)
-    typical = replace(plain, covariates=[replace(column, typical=(0.4, 0.6)) for column in NUMBERS])
+    numbers = [dpc.Real(column.name, 0, 1, typical=(0.4, 0.6)) for column in NUMBERS]
+    typical = replace(plain, covariates=numbers)
     for norm in NORMS:
         bounds = {asking("three numbers").sensitivity(each, "record", norm).bound for each in (plain, typical)}
         assert len(bounds) == 1
