@@ -83,6 +83,7 @@ ON_PAPER = {
     "bounded_influence_logistic": "the Jacobian of the minimum is not formalised",
     "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
     "effect_moments": "inner products of functions are not formalised",
+    "weighted_regression_moments": "inner products of matrices, and weights that bound them, are not formalised",
     "matched_contrast": "sums of squares around the means of blocks are not formalised",
     "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",
 }

@@ -114,7 +114,9 @@ CASES = [
     ),
     Case("exact_matching", _of(average.estimator_for("exact_matching", LISTED), schema=MATCHED)),
     marked(Case("propensity_matching", _of(average.estimator_for("propensity_matching", LISTED), schema=MATCHED))),
-    Case("delta", _of(ROBUST, delta=1e-6), saves="delta"),  # Laplace noise is narrower, and needs none
+    Case(
+        "delta", _of(dpc.RegressionAdjustment(covariates=["age"]), delta=1e-6), saves="delta"
+    ),  # Laplace noise is narrower, and needs none
     Case("required overlap and balance", _of(ROBUST, requires=OVERLAP | BALANCE)),
     Case("tenths", {"epsilon": 0.1, "requires": {"balance": BALANCE["balance"] | {"epsilon": 0.2}}}),
     Case("protected outcomes", {"schema": standard_schema("outcome")}),

@@ -11,7 +11,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
 from dpcausal.diagnostics import Balance, BalanceTable, Reading, balance_from_moments
 from dpcausal.errors import QueryError
-from dpcausal.queries import ArmTotals, ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.queries import ArmTotals, ObjectivePerturbedLogistic, RegressionMoments, WeightedRegressionMoments
 from dpcausal.release import Release
 from tests.support.engines import fresh_noise
 
@@ -135,8 +135,9 @@ def test_balance_verdict_allows_for_bars() -> None:
 
 def test_regression_moments_give_the_balance_for_free() -> None:
     vault = source()
-    for interaction in (True, False):
-        moments = vault.release(RegressionMoments(OF, interaction), dpc.Guarantee(epsilon=50.0))
+    own, shared = (RegressionMoments(OF, interaction) for interaction in (True, False))
+    for query in (own, shared, WeightedRegressionMoments(OF)):
+        moments = vault.release(query, dpc.Guarantee(epsilon=50.0, delta=1e-6))
         found = balance_from_moments(moments, vault)
         plain = truth(np.ones(N))
         assert [line.name for line in found.lines] == ["age", "smoker", "ward=b", "ward=c"]

@@ -45,9 +45,10 @@ NO_SUMS = {
     "effect_moments",
     "look_metrics",
     "look_moments",
+    "weighted_regression_moments",
 }
-"""Answers that are no sums of bounded numbers over units. Three are: one of functions of covariates that are tabulated
-otherwise, and two whose bound is that of all looks together."""
+"""Answers that are no sums of bounded numbers over units. Four are: one of functions of covariates that are tabulated
+otherwise, two whose bound is that of all looks together, and one of vectors that are bounded as a whole."""
 
 
 THREE_ARMS = replace(SCHEMA, entry="ward")  # by which looks are scheduled

@@ -12,7 +12,7 @@ from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, c
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
+from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates, WeightedRegressionMoments
 from dpcausal.queries.features import Estimand, design_names, feature_names, name_tuple
 from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
@@ -359,14 +359,14 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
     """Return the balance before adjustment from moments released for a regression: it costs nothing more.
 
     Args:
-        moments: A release of `RegressionMoments`.
+        moments: A release of `RegressionMoments`, or of `WeightedRegressionMoments`, where units far out count less.
         source: The source of the release.
         most: The largest difference that passes.
     """
     query = moments.query
-    if not isinstance(query, RegressionMoments):
+    if not isinstance(query, RegressionMoments | WeightedRegressionMoments):
         raise QueryError(
-            expected="a release of regression_moments",
+            expected="a release of regression_moments or weighted_regression_moments",
             got=query.name,
             hint="use Balance(covariates=...), which asks for what it needs.",
         )
@@ -380,7 +380,15 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
         method="standardised mean differences, from the moments of a regression",
         guarantee=moments.guarantee,
         receipts=(moments.receipt,),
-        notes=("computed from the moments alone: no further query", *source.caveats),
+        notes=(
+            "computed from the moments alone: no further query",
+            *(
+                ("units whose covariates are far out count less",)
+                if isinstance(query, WeightedRegressionMoments)
+                else ()
+            ),
+            *source.caveats,
+        ),
         lines=tuple(BalanceLine(*each) for each in zip(names, _visible(fit.imbalance / spread), strict=True)),
         weighted=False,
         most=most,

@@ -14,14 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.estimators.outcome_regression import OutcomeRegressions, tables_of_moments
+from dpcausal.estimators.outcome_regression import OutcomeRegressions, ProductSums, tables_of_moments
 from dpcausal.estimators.scaled_features import (
     scaled_among,
     surely_varies,
     unscaled_among,
     with_known_variance,
 )
-from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
+from dpcausal.queries import WeightedRegressionMoments
+from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME
 from dpcausal.release import Release
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
@@ -281,7 +282,7 @@ def solve_noise_aware(
 
 
 def fit_noise_aware(release: Release, source: Source, arms_differ: float = ARMS_DIFFER) -> NoiseAwareRegressions:
-    """Return the regressions behind a release of `RegressionMoments`.
+    """Return the regressions behind a release of `RegressionMoments` or of `WeightedRegressionMoments`.
 
     Args:
         release: The release.
@@ -289,7 +290,7 @@ def fit_noise_aware(release: Release, source: Source, arms_differ: float = ARMS_
         arms_differ: The prior variance of half the difference between the arms' slopes, as a share of that of their
             mean.
     """
-    query: RegressionMoments = release.query  # type: ignore[assignment]
+    query: ProductSums = release.query  # type: ignore[assignment]
     equations = _equations(release, source)
     size, half = len(equations.shift), (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
     # With one regression for both arms these differ in the constant alone.
@@ -340,11 +341,12 @@ def effect_noise_covariance(first: NoiseAwareRegressions, second: NoiseAwareRegr
 
 def _equations(release: Release, source: Source) -> _Equations:
     """Return the equations, with differences between the arms' covariances shrunk as far as noise explains them."""
-    query: RegressionMoments = release.query  # type: ignore[assignment]
+    query: ProductSums = release.query  # type: ignore[assignment]
     half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
     plain, signed = (each[0] for each in tables_of_moments(query, source, np.array([release.values]), half))
     noise = np.zeros((2, *plain.shape))
-    for moment, name in zip(query.moments(source.schema), release.names, strict=True):
+    moments = query.moments(source.schema)
+    for moment, name in zip(moments, release.names[: len(moments)], strict=True):
         for place in ((moment.first, moment.second), (moment.second, moment.first)):
             noise[int(moment.signed), *place] = release.variance(name)
     scale = np.ones(len(plain))
@@ -355,8 +357,9 @@ def _equations(release: Release, source: Source) -> _Equations:
     chosen = [CONSTANT, *range(FIRST_FEATURE, len(plain))]
     table = np.ix_(chosen, chosen)
     sum_noise = noise[0][table], noise[1][table]
-    for each in sum_noise:  # a square is a count less a deficit
-        each[range(1, len(chosen)), range(1, len(chosen))] += each[0, 0]
+    if not isinstance(query, WeightedRegressionMoments):
+        for each in sum_noise:  # a square is a count less a deficit
+            each[range(1, len(chosen)), range(1, len(chosen))] += each[0, 0]
     shift = np.eye(len(chosen))
     shift[1:, 0] = -plain[CONSTANT, chosen[1:]] / n
     mean = float(plain[CONSTANT, OUTCOME]) / n

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcausal.estimators.interval_policy import arm_below_noise, not_adjusted
 from dpcausal.estimators.plausibility import Measured, Signs
-from dpcausal.queries import GRID, RegressionMoments
+from dpcausal.queries import GRID, Query, RegressionMoments, VaryingEffectMoments, WeightedRegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.queries.profiles import missing_ticks
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
@@ -19,6 +19,9 @@ from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 from dpcausal.utils.arrays import Array
+
+ProductSums = RegressionMoments | VaryingEffectMoments | WeightedRegressionMoments
+"""What regressions are fitted from."""
 
 _HIDDEN_SHARE = 0.05
 """A covariate counts as constant only where noise could hide no larger a share of its largest variance."""
@@ -147,16 +150,20 @@ def sampling_covariance(fit: OutcomeRegressions) -> Array:
 
 
 def fit_regressions(release: Release, source: Source, versions: Array) -> OutcomeRegressions:
-    """Fit the regressions for several versions of the values of a `RegressionMoments` release, one version a line."""
-    query: RegressionMoments = release.query  # type: ignore[assignment]
-    variances = [release.variance(name) for name in release.names]
-    noise = dict(zip(query.moments(source.schema), variances, strict=True))
+    """Fit the regressions for several versions of the values of a release, one version a line.
+
+    The release is of `RegressionMoments`, or of `WeightedRegressionMoments`: then units count as much as their weights,
+    which are at most 1, so that variances are rather too large than too small.
+    """
+    query: ProductSums = release.query  # type: ignore[assignment]
+    moments = query.moments(source.schema)
+    noise = dict(zip(moments, map(release.variance, release.names[: len(moments)]), strict=True))
     half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
     plain, signed = tables_of_moments(query, source, versions, half)
 
     n = plain[:, CONSTANT, CONSTANT]
     least = np.ones_like(n)
-    if source.arm_sizes is None:
+    if _known_sizes(query, source) is None:
         least = np.minimum(max(math.sqrt(noise[Moment(CONSTANT, CONSTANT, signed=True)]), 1.0), n / 4)
     halves = (n[:, None] + np.outer(signed[:, CONSTANT, CONSTANT], (-1, 1))) / 2
     sizes = np.clip(halves, least[:, None], (n - least)[:, None])
@@ -194,8 +201,7 @@ def _separate_arms(
         could hide in an entry.
     """
     n = sizes.sum(axis=1)
-    plain = noise[Moment(first, FIRST_FEATURE, signed=False)]
-    signed = noise.get(Moment(first, FIRST_FEATURE, signed=True))
+    plain, signed = (_mean_noise(noise, first, signed=signed) for signed in (False, True))
     own_noise = np.broadcast_to(plain / n[:, None] ** 2, sizes.shape)
     if signed is None:  # there is one regression for both arms
         return shared, own_noise, np.zeros(len(n))
@@ -210,9 +216,22 @@ def _separate_arms(
     return shrunk, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)
 
 
+def _mean_noise(noise: Mapping[Moment, float], first: int, *, signed: bool) -> float | None:
+    """Return the mean variance of the noise in products of the outcome, or of features, with features."""
+    found = [
+        (variance, 2.0 if FIRST_FEATURE <= moment.first < moment.second else 1.0)
+        for moment, variance in noise.items()
+        if moment.signed is signed
+        and moment.second >= FIRST_FEATURE
+        and (moment.first >= FIRST_FEATURE if first == FIRST_FEATURE else moment.first == first)
+    ]
+    return sum(map(math.prod, found)) / sum(times for _, times in found) if found else None
+
+
 def arm_refusal(release: Release, source: Source, fit: OutcomeRegressions) -> str:
     """Return why there is no interval where an arm may be nearly empty; empty where both arms are seen."""
-    noise_sd = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
+    known = _known_sizes(release.query, source)
+    noise_sd = 0.0 if known is not None else release.variance("arm") ** 0.5 / 2
     return arm_below_noise(float(fit.sizes[0].min()), noise_sd)
 
 
@@ -220,10 +239,12 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
     """Return what the moments of a regression show about arms, outcome and covariates."""
     schema, n, sizes = source.schema, float(fit.n[0]), fit.sizes[0]
     low, high = schema.outcome_bounds
-    counted = release.variance("compared") if "compared" in release.names else 0.0
-    size_sd = 0.0 if source.arm_sizes is not None else math.sqrt(release.variance("arm") + counted) / 2
+    counted = next((release.variance(name) for name in ("weight", "compared") if name in release.names), 0.0)
+    known = _known_sizes(release.query, source)
+    size_sd = 0.0 if known is not None else math.sqrt(release.variance("arm") + counted) / 2
     total = math.sqrt(release.variance("outcome") + release.variance("arm * outcome")) / 2
-    square = ((high - low) / 2) ** 2 - release.value("deficit of outcome") / n
+    deficit = _mean(release, "deficit of outcome", n, ((high - low) / 2) ** 2)
+    square = ((high - low) / 2) ** 2 - deficit.value
     return Signs(
         sizes=tuple(Measured(float(size), size_sd) for size in sizes),
         means=tuple(
@@ -232,18 +253,24 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
         ),
         variance=Measured(
             square - float(sizes @ fit.means[0] ** 2) / n,
-            math.hypot(release.variance("deficit of outcome") ** 0.5, ((high - low) / 2) ** 2 * counted**0.5) / n,
+            math.hypot(deficit.noise_sd, ((high - low) / 2) ** 2 * counted**0.5 / n),
         ),
         unread=_unread(release, source, n),
     )
 
 
 def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
-    def mean(name: str) -> Measured:
-        return Measured(release.value(name) / n, math.sqrt(release.variance(name)) / n)
+    query: ProductSums = release.query  # type: ignore[assignment]
+    return unread_covariates(query.covariates, source.schema, lambda name: _mean(release, name, n, 1.0))
 
-    query: RegressionMoments = release.query  # type: ignore[assignment]
-    return unread_covariates(query.covariates, source.schema, mean)
+
+def _mean(release: Release, name: str, n: float, most: float) -> Measured:
+    """Return the mean of a number over so many units; a deficit is what the square of one lacks to its most."""
+    of = name.removeprefix("deficit of ")
+    if name in release.names:
+        return Measured(release.value(name) / n, math.sqrt(release.variance(name)) / n)
+    square = f"{of} * {of}"
+    return Measured(most - release.value(square) / n, math.sqrt(release.variance(square)) / n)
 
 
 def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[[str], Measured]) -> tuple[str, ...]:
@@ -311,23 +338,28 @@ def as_score_coefficients(
     return tuple(float(each) * scale for each in (constant, *coefficients))
 
 
-def tables_of_moments(query: RegressionMoments, source: Source, versions: Array, half: float) -> tuple[Array, Array]:
+def _known_sizes(query: Query, source: Source) -> tuple[int, int] | None:
+    """Return the number of units in each arm where it is public; none where units count as much as their weights."""
+    return None if isinstance(query, WeightedRegressionMoments) else source.arm_sizes
+
+
+def tables_of_moments(query: ProductSums, source: Source, versions: Array, half: float) -> tuple[Array, Array]:
     """Return moments as symmetric tables of all products of two numbers, without and with the arm's sign."""
-    moments = query.moments(source.schema)
+    moments, known = query.moments(source.schema), _known_sizes(query, source)
     last = moments[-1].second + 1
     largest = np.ones(last)
     largest[OUTCOME] = half**2
     tables = np.zeros((2, len(versions), last, last))
-    tables[0, :, CONSTANT, CONSTANT] = source.n if source.arm_sizes is None else max(sum(source.arm_sizes), 2)
-    for moment, values in zip(moments, versions.T, strict=True):
+    tables[0, :, CONSTANT, CONSTANT] = source.n if known is None else max(sum(known), 2)
+    for moment, values in zip(moments, versions.T[: len(moments)], strict=True):
         table = tables[int(moment.signed)]
         if moment == Moment(CONSTANT, CONSTANT, signed=False):
             values = np.clip(values, 2.0, source.n)  # noqa: PLW2901 (as it is used below)
         ones = table[:, CONSTANT, CONSTANT] * largest[moment.first]
-        value = ones - values if moment.deficit else values
+        value = ones - values if moment.deficit and not isinstance(query, WeightedRegressionMoments) else values
         table[:, moment.first, moment.second] = table[:, moment.second, moment.first] = value
-        if moment.signed and source.arm_sizes is not None:
-            table[:, CONSTANT, CONSTANT] = source.arm_sizes[1] - source.arm_sizes[0]
+        if moment.signed and known is not None:
+            table[:, CONSTANT, CONSTANT] = known[1] - known[0]
     return tables[0], tables[1]
 
 

@@ -71,6 +71,7 @@ from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
 from dpcausal.queries.varying_effect_moments import VaryingEffectMoments as VaryingEffectMoments
 from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
 from dpcausal.queries.weighted_counts import WeightedCounts as WeightedCounts
+from dpcausal.queries.weighted_regression_moments import WeightedRegressionMoments as WeightedRegressionMoments
 from dpcausal.schema.columns import Indicator, declared_dict
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import Treatment

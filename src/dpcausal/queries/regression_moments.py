@@ -87,7 +87,8 @@ class ProductMoments(SummingQuery):
 
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
         """Return the sums, in the order of the coordinates."""
-        return _moments(len(self.numbers(schema)), self.interaction, counted=schema.units_may_leave(schema.protects))
+        counted = schema.units_may_leave(schema.protects)
+        return all_moments(len(self.numbers(schema)), interaction=self.interaction, counted=counted)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         names, lines = self.numbers(schema), self.lines(schema)
@@ -146,7 +147,7 @@ class RegressionMoments(ProductMoments):
 
 
 @lru_cache
-def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Moment, ...]:
+def all_moments(last: int, *, interaction: bool, counted: bool) -> tuple[Moment, ...]:
     """Return the sums of products of so many numbers; the first of all is the number of units in the comparison."""
     pairs = [(first, second) for first in range(last) for second in range(first, last)]
     plain = [Moment(first, second, signed=False) for first, second in (pairs if counted else pairs[1:])]

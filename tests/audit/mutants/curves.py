@@ -19,10 +19,18 @@ from dpcausal.queries import (
     Polynomial,
     Sensitivity,
     SubgroupMoments,
+    WeightedRegressionMoments,
 )
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.query import outcome_tick
-from dpcausal.vault.answers import block_effects, effect_moments, effect_weights, logistic
+from dpcausal.queries.weighted_regression_moments import WHOLE
+from dpcausal.vault.answers import (
+    block_effects,
+    effect_moments,
+    effect_weights,
+    logistic,
+    weighted_regression_moments,
+)
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import exact_ints
 from dpcausal.vault.noise import Sampler
@@ -100,6 +108,14 @@ def quiet_products(patch: pytest.MonkeyPatch) -> None:
 )
 def near_arms(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EffectMoments, "farthest_arm", lambda *_: 0.5)
+
+
+@mutant("units far out with the weight of all others", sensitivity_of(WeightedRegressionMoments, covariates=("age",)))
+def even_weights(patch: pytest.MonkeyPatch) -> None:
+    def weights(query: Any, schema: Any, lines: Any) -> Any:
+        return np.full(lines.shape[1], WHOLE)
+
+    patch.setattr(weighted_regression_moments, "weights", weights)
 
 
 @mutant("sums of effects that are not whole", determinism_of(EffectMoments))

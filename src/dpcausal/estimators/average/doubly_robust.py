@@ -37,8 +37,15 @@ from dpcausal.estimators.outcome_regression import (
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, score_query
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
+from dpcausal.estimators.weighted_moments import (
+    Moments,
+    over_all_units,
+    regression_moments,
+    spread_as_all_units,
+    units_compared,
+)
 from dpcausal.guarantee import Guarantee, Rule
-from dpcausal.queries import AugmentedScores, Query, RegressionMoments
+from dpcausal.queries import AugmentedScores, Query
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import design_names, feature_names, numbers_among
@@ -103,7 +110,8 @@ class DoublyRobust(BaseEstimator):
         Three queries share epsilon and delta: noisy moments for the outcome regressions, a private logistic
         regression, and sums of scores that use both. The shares depend on n, epsilon, delta and the schema only. They
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
-        logistic regression has no delta, nor has a query that needs less noise without one.
+        logistic regression has no delta, nor has a query that needs less noise without one. With a delta, units whose
+        covariates are far out count less in the outcome regressions, which makes the noise in these much smaller.
         With `include_missing` there are five: also sums of covariates over all units, and private logistic regressions
         of having an outcome, which is as protected as the outcome.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
@@ -166,12 +174,13 @@ class DoublyRobust(BaseEstimator):
         """Return the effect, from models of covariates that have a scale."""
         source = scaled.source
         moments_from, propensity_from, sums_from = self._split(source, scaled.rest)
-        score, outcomes = score_query(self.covariates, source.schema), RegressionMoments(self.covariates)
+        score, outcomes = score_query(self.covariates, source.schema), self._moments(source, scaled.rest)
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
         regressions = fit_noise_aware(moments, source)
         fit = _with(regressions, fit_regressions(moments, source, np.array([moments.values])))
-        error = PropensityError.of(propensity, fit, regressions.centres, source.schema)
+        spread = spread_as_all_units(fit, moments, source)
+        error = PropensityError.of(propensity, spread, regressions.centres, source.schema)
         lines = replace(fit, means=regressions.means[None], centres=np.array([[regressions.centres] * 2]))
         models = [as_score_coefficients(lines, arm, self.covariates, source.schema) for arm in (0, 1)]
         query = self._query(source.schema, error.released, *models, clip=self._clip(error))
@@ -222,7 +231,7 @@ class DoublyRobust(BaseEstimator):
         schema, variance = source.schema, SCALED_VARIANCE
         features, nothing = len(design_names(self.covariates, schema)), [0.0] * self._coefficients(schema)
         far = [0.0, *(_FAR for _ in nothing[1:])]  # a propensity with which scores reach their limit
-        score, moments = score_query(self.covariates, schema), RegressionMoments(self.covariates)
+        score, moments = score_query(self.covariates, schema), self._moments(source, guarantee)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places = map(moments.moments(schema).index, kinds)
         slope, square = (_scale(moments, place, schema, guarantee, source.rule) / source.n for place in places)
@@ -248,6 +257,9 @@ class DoublyRobust(BaseEstimator):
             first = replace(first, delta=guarantee.delta)
         return narrower(moments, source, first, "arm * outcome"), second, third
 
+    def _moments(self, source: Source, guarantee: Guarantee) -> Moments:
+        return regression_moments(self.covariates, source, guarantee, slopes_alone=True)
+
     def _coefficients(self, schema: Schema) -> int:
         return len(feature_names(self.covariates, schema))
 
@@ -261,7 +273,7 @@ class DoublyRobust(BaseEstimator):
         source, (fit, regressions, propensity) = scaled.source, models
         receipts = (*scaled.receipts, *(release.receipt for release in releases))
         query: AugmentedScores = releases[2].query  # type: ignore[assignment]
-        mean = _Mean(releases[2], source, fit, releases[0])
+        mean = _Mean(releases[2], source, units_compared(releases[0], source), releases[0])
         left_in = NoiseTerm("gaussian", propensity.left_in(regressions, self.estimand, query.clip))
         noise = (*mean.noise, left_in)
         cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
@@ -274,7 +286,8 @@ class DoublyRobust(BaseEstimator):
             unadjusted = tuple(self.covariates)
         refusal = arm_refusal(releases[0], source, fit)
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
-        control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
+        overall = over_all_units(regressions, releases[0], source)
+        control = sum(source.schema.outcome_bounds) / 2 + float(overall.means[0])
         effect = Effect(
             estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
@@ -311,7 +324,7 @@ class DoublyRobust(BaseEstimator):
                 noise=noise,
                 sampling=sampling_covariance(fit),
                 # The level has the noise of the moments, the difference that of the scores.
-                noise_covariance=np.full((2, 2), regressions.mean_covariance[0, 0])
+                noise_covariance=np.full((2, 2), overall.mean_covariance[0, 0])
                 + np.diag([0.0, sum(term.variance for term in noise)]),
             )
             if self.estimand == "ATE"
@@ -325,7 +338,7 @@ class DoublyRobust(BaseEstimator):
 class _Mean:
     """The mean score over the target population, from the released sums, and the bias that the limit may cause."""
 
-    def __init__(self, sums: Release, source: Source, fit: OutcomeRegressions, moments: Release) -> None:
+    def __init__(self, sums: Release, source: Source, units: float, moments: Release) -> None:
         query: AugmentedScores = sums.query  # type: ignore[assignment]
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names
@@ -333,13 +346,13 @@ class _Mean:
         least = max(2 * math.sqrt(sums.variance("target_sum")), 1.0)
 
         def targets(value: ValueOf) -> Numbers:
-            return float(fit.n[0]) if known else within(value("target_sum"), least, math.inf)
+            return units if known else within(value("target_sum"), least, math.inf)
 
         mean = sums.estimates(["mean score"], lambda value: [value("score") / targets(value)])
         self.estimate, self.noise, target_sum = mean.values[0], mean.noise_along((1.0,)), targets(sums.value)
         low, high = source.schema.outcome_bounds
         largest = (query.limit * (high - low) / 2) ** 2
-        most = float(fit.n[0]) * largest
+        most = units * largest
         correction = self.estimate * (self.estimate * value["target_square_sum"] - 2 * value["product"])
         squares = most - value["deficit"] + correction
         # A sum below what noise could hide counts as that much, so that luck cannot make an interval too narrow.

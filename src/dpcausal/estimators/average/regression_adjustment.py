@@ -17,6 +17,7 @@ from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import ARMS_DIFFER, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
+    ProductSums,
     arm_refusal,
     fit_regressions,
     sampling_covariance,
@@ -25,8 +26,9 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.scaled_features import left_by_scores
+from dpcausal.estimators.weighted_moments import over_all_units, regression_moments, units_compared
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import RegressionMoments, VaryingEffectMoments
+from dpcausal.queries import RegressionMoments, VaryingEffectMoments, WeightedRegressionMoments
 from dpcausal.queries.features import design_names
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
@@ -50,9 +52,10 @@ class RegressionAdjustment(BaseEstimator):
 
     Privacy:
         One query: noisy sums of products of arm, outcome and covariates, from which regressions are fitted. Covariates
-        and outcome need public bounds; nothing else about a unit need be public. With delta greater than 0 the noise
-        grows with the number of features, with delta 0 with its square: beyond four features allow a small delta. Where
-        delta 0 needs less noise, delta is not used.
+        and outcome need public bounds; nothing else about a unit need be public. With delta 0 the noise grows with the
+        square of the number of features. With delta greater than 0 it grows slowly, because units whose covariates are
+        far out then count less: from three on allow a small delta. Where delta 0 needs less noise, delta is not
+        used, and all units count alike.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
         counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
         With `include_missing` a tenth of what is left goes to sums of covariates over all units.
@@ -65,6 +68,9 @@ class RegressionAdjustment(BaseEstimator):
     would be as wide as the range of possible effects, or where noise hides how a covariate varies: not
     one of its values alone, but all of them.
 
+    Weights depend on covariates alone, so they bias nothing where outcomes are linear. Where they are not, the effect
+    is rather that of units in the middle; with `interaction=False` or delta 0 all units count alike.
+
     Attributes:
         covariates: The covariates to adjust for. Keep the list short: each one costs accuracy.
         interaction: Whether each arm has a regression of its own, so that effects may depend on covariates.
@@ -72,8 +78,9 @@ class RegressionAdjustment(BaseEstimator):
 
     Reference:
         Bernstein and Sheldon (2019), Differentially private Bayesian linear regression, for regressions that know the
-        noise; Lin (2013), Agnostic notes on regression adjustments, for the interaction. The joint bound on all
-        moments, their unequal shares of the noise and the prior are ours.
+        noise; Lin (2013), Agnostic notes on regression adjustments, for the interaction; Krasker and Welsch (1982),
+        Efficient bounded-influence regression estimation, for weights that fall with the distance of covariates. The
+        joint bound on all moments, their unequal shares of the noise and the prior are ours.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -102,17 +109,23 @@ class RegressionAdjustment(BaseEstimator):
     def _adjusted(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
         """Return the effect, adjusted for covariates that have a scale."""
         source = scaled.source
-        query: RegressionMoments | VaryingEffectMoments = RegressionMoments(self.covariates, self.interaction)
         everyone, rest = None, scaled.rest
+        query: ProductSums = RegressionMoments(self.covariates, self.interaction)
         if self._includes_missing(source):
             query = VaryingEffectMoments(self.covariates)
             everyone, rest = ask_all_units(source, self.covariates, rest)
+        elif self.interaction:
+            query = regression_moments(self.covariates, source, rest)
         release = source.release(query, narrower(query, source, rest, "arm * outcome"))
         receipts = (*scaled.receipts, *([everyone.receipt] if everyone else []), release.receipt)
         posterior = fit_noise_aware(release, source, EFFECTS_VARY if everyone else ARMS_DIFFER)
         fit = fit_regressions(release, source, np.array([release.values]))
         sampled, adjusted = replace(fit, slopes=posterior.slopes[None]), np.abs(posterior.adjustments(fit))
         variance = float(sampled.sampling_variance[0])
+        if isinstance(query, WeightedRegressionMoments):
+            posterior = over_all_units(posterior, release, source)
+            units = units_compared(release, source)
+            variance = float(sampled.sampling_variance_over(units, posterior.centres)[0])
         if everyone:
             adjusted += np.abs((everyone.centre - posterior.centres) * (posterior.slopes[1] - posterior.slopes[0]))
             posterior = posterior.over(everyone.centre, everyone.noise)

@@ -1,0 +1,125 @@
+"""Regressions from moments of weighted units: right where least squares is, and chosen where noise is smaller."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.estimators.noise_aware_regression import fit_noise_aware
+from dpcausal.estimators.outcome_regression import arm_refusal, fit_regressions, signs_of_moments
+from dpcausal.estimators.weighted_moments import Moments, over_all_units, regression_moments, units_compared
+from dpcausal.queries import RegressionMoments, WeightedRegressionMoments
+from dpcausal.queries.regression_moments import FINE
+from dpcausal.queries.weighted_regression_moments import USUAL
+from tests.support.engines import fresh_noise
+
+NAMES = ["a", "b", "c"]
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t"),
+    outcome=dpc.Real("y", -4, 4),
+    covariates=[dpc.Real(name, -1, 1) for name in NAMES],
+)
+EFFECT, N = 0.3, 8_000
+GUARANTEE = dpc.Guarantee(epsilon=1.0, delta=1e-6)
+
+
+def columns(seed: int = 0) -> dict[str, np.ndarray]:
+    """Three skewed confounders, and an effect that grows with one: far out units weigh half as much as others."""
+    random = np.random.default_rng(seed)
+    x = np.clip(random.exponential(0.35, (3, N)) - 0.4, -1, 1)
+    t = (random.random(N) < 1 / (1 + np.exp(-1.5 * x.sum(axis=0)))).astype(int)
+    y = 0.5 * x.sum(axis=0) + (EFFECT + 0.4 * x[0]) * t + random.normal(0, 0.3, N)
+    return {"t": t, "y": np.clip(y, -4, 4), "a": x[0], "b": x[1], "c": x[2]}
+
+
+def weights_of(data: dict[str, np.ndarray]) -> np.ndarray:
+    x = np.column_stack([data[name] for name in NAMES])
+    usual = len(NAMES) * USUAL / FINE**2
+    found: np.ndarray = np.minimum(1, 3 * usual / (2 * usual + (x**2).sum(axis=1)))
+    return found
+
+
+def test_without_noise_it_is_weighted_least_squares_and_means_are_over_all_units() -> None:
+    data = columns()
+    source = fresh_noise(pa.table(data), SCHEMA)
+    release = source.release(WeightedRegressionMoments(NAMES), dpc.Guarantee(epsilon=100.0, delta=1e-3))
+    found = over_all_units(fit_noise_aware(release, source), release, source)
+    weights = weights_of(data)
+    assert weights.min() < 0.55 < weights.mean() < 0.97
+    x = np.column_stack([data[name] for name in NAMES])
+    design, lines = np.column_stack([np.ones(N), x]), []
+    for arm in (0, 1):
+        root = np.sqrt(weights) * (data["t"] == arm)
+        lines.append(np.linalg.lstsq(design * root[:, None], data["y"] * root, rcond=None)[0])
+    assert np.allclose(found.slopes, [line[1:] for line in lines], atol=0.05)
+    assert found.centres == pytest.approx(x.mean(axis=0), abs=0.002)
+    means = [float((design @ line).mean()) for line in lines]
+    assert found.means == pytest.approx(means, abs=0.01)
+    assert found.effect == pytest.approx(EFFECT + 0.4 * x[:, 0].mean(), abs=0.03)
+    assert units_compared(release, source) == pytest.approx(N, abs=1)
+    fit = fit_regressions(release, source, np.array([release.values]))
+    assert fit.n[0] == pytest.approx(weights.sum(), rel=0.01)
+    assert not arm_refusal(release, source, fit)
+    assert not signs_of_moments(release, source, fit).unread
+
+
+def test_posterior_sd_matches_the_error_of_noise() -> None:
+    """Over releases of one table: the distance to what the same table gives without noise, shrinkage included."""
+    source, query = fresh_noise(pa.table(columns()), SCHEMA), WeightedRegressionMoments(NAMES)
+
+    def effect(epsilon: float, delta: float) -> tuple[float, float]:
+        release = source.release(query, dpc.Guarantee(epsilon=epsilon, delta=delta))
+        found = over_all_units(fit_noise_aware(release, source), release, source)
+        return found.effect, found.effect_variance**0.5
+
+    exact, _ = effect(100.0, 1e-3)
+    found, sds = np.array([effect(1.0, 1e-6) for _ in range(100)]).T
+    assert 0.8 < np.median(sds) / np.sqrt(np.mean((found - exact) ** 2)) < 1.6
+
+
+def test_effects_have_no_bias_where_the_outcome_is_linear() -> None:
+    """Weights depend on covariates alone: skewed ones, arms that differ and effects that vary do not bias them."""
+    errors = []
+    for seed in range(12):
+        data = columns(seed)
+        source = fresh_noise(pa.table(data), SCHEMA)
+        release = source.release(WeightedRegressionMoments(NAMES), dpc.Guarantee(epsilon=100.0, delta=1e-3))
+        found = over_all_units(fit_noise_aware(release, source), release, source)
+        errors.append(found.effect - EFFECT - 0.4 * data["a"].mean())
+    assert abs(np.mean(errors)) < np.std(errors) / 2 < 0.01
+
+
+def chosen(count: int, *, delta: float = 1e-6, protects: str = "record", slopes_alone: bool = False) -> type[Moments]:
+    names = [f"x{place}" for place in range(count)]
+    covariates = [dpc.Real(name, 0, 1, typical=(0.3, 0.7)) for name in names]
+    schema = replace(SCHEMA, covariates=covariates, protects=protects)  # type: ignore[arg-type]
+    guarantee = dpc.Guarantee(epsilon=1.0, delta=delta, protects=protects)  # type: ignore[arg-type]
+    return type(regression_moments(names, dpc.Rehearsal(schema, 10_000), guarantee, slopes_alone=slopes_alone))
+
+
+def test_moments_with_the_least_noise_are_chosen_from_public_numbers() -> None:
+    assert chosen(1) is RegressionMoments
+    assert chosen(1, slopes_alone=True) is WeightedRegressionMoments
+    assert chosen(10) is WeightedRegressionMoments
+    assert chosen(10, delta=0.0) is RegressionMoments
+    assert chosen(10, protects="outcome") is RegressionMoments
+
+
+def test_ten_covariates_take_a_fraction_of_the_noise() -> None:
+    """In the products of the outcome and features, on which slopes hang."""
+    names = [f"x{place}" for place in range(10)]
+    schema = replace(SCHEMA, covariates=[dpc.Real(name, 0, 1, typical=(0.3, 0.7)) for name in names])
+    plan = dpc.Rehearsal(schema, 20_000)
+    asked = RegressionMoments(names), WeightedRegressionMoments(names, slopes_alone=True)
+    plain, weighted = (plan.release(query, GUARANTEE) for query in asked)
+    for name, least in (("outcome * x0", 2.0), ("x0", 5.0), ("x0 * x1", 3.0)):
+        assert weighted.scale(name) < plain.scale(name) / least
+
+
+def test_nobody_is_compared_where_an_arm_is_empty() -> None:
+    data = columns()
+    source = fresh_noise(pa.table(data | {"t": np.zeros(N, dtype=int)}), SCHEMA)
+    effect = dpc.RegressionAdjustment(covariates=NAMES).estimate(source, epsilon=1.0, delta=1e-6)
+    assert effect.no_interval
