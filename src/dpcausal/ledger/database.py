@@ -1,5 +1,6 @@
 """Databases with exclusive, durable transactions: SQLite files, SQLite in memory, or PostgreSQL."""
 
+import copy
 import os
 import weakref
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class Database:
         self.address = parsed.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too
         self._process = os.getpid()
         try:
-            self._engine = _sqlite(parsed) if self.forgets else _remembered(parsed)
+            self._engine = _in_memory(_remembered(parsed)) if self.forgets else _remembered(parsed)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 expected="the driver of PostgreSQL",
@@ -126,8 +127,15 @@ def _parsed(url: str) -> URL:
 
 @lru_cache(32)
 def _remembered(url: URL) -> Engine:
-    """Return an engine that connects anew each time. It knows its statements as text, which takes long to find out."""
+    """Return an engine that remembers its statements as text, which takes long to find out."""
     return _postgres(url) if url.get_backend_name() == "postgresql" else _sqlite(url)
+
+
+def _in_memory(engine: Engine) -> Engine:
+    """Return an engine with a connection of its own, and so a database of its own, that remembers the same text."""
+    own = copy.copy(engine)
+    own.pool = engine.pool.recreate()
+    return own
 
 
 def _sqlite(url: URL) -> Engine:
