@@ -39,7 +39,10 @@ LONGEST_FIRST = (
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
 
-POOLED_DATABASES = {"estimators", "planning", "pooling", "privacy", "rehearsal", "testing"}
+POOLED_DATABASES = {
+    *("diagnostics", "estimators", "experiment", "federation", "inference", "interop", "planning", "pooling"),
+    *("privacy", "rehearsal", "report", "study", "testing"),
+}
 """The folders of tests that open so many small tables that making databases would take most of their time."""
 
 
