@@ -201,7 +201,9 @@ os.wait()
 
 
 def test_a_ledger_in_memory_is_not_two_budgets_after_a_fork() -> None:
-    done = subprocess.run([sys.executable, "-c", AFTER_A_FORK], capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 (our own text)
+    done = subprocess.run(  # noqa: S603 (our own text)
+        [sys.executable, "-c", AFTER_A_FORK], capture_output=True, text=True, timeout=300, check=False
+    )
     assert "second budget" in done.stderr
 
 

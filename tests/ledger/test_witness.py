@@ -232,7 +232,7 @@ def own_server() -> Iterator[tuple[str, Path, Callable[[str], None]]]:
 
     def run(*words: object) -> None:
         command = [*as_server, *map(str, words)]
-        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=60)  # noqa: S603 (our own words)
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=300)  # noqa: S603 (our own words)
 
     if os.getuid() == 0:
         shutil.chown(folder, "postgres")

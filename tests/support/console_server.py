@@ -42,7 +42,7 @@ class ConsoleServer:
         self.port = reserved_port()
         self._words = [sys.executable, "-c", _SERVE, str(folder), f"127.0.0.1:{self.port}", str(DEADLINE)]
         self._words.append(str(behind_proxy))
-        self._pool = urllib3.PoolManager(retries=False, timeout=60.0)
+        self._pool = urllib3.PoolManager(retries=False, timeout=300.0)
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603
