@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import dpcausal as dpc
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.transports.nvflare.provision import fingerprint_of
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.ports import reserved_port
 from tests.support.site_folders import approve_study, make_site_folder
 
 RESULTS = Path(__file__).parent / "results"
@@ -86,10 +86,7 @@ class Operation:
 
     def create(self, days: int) -> None:
         """Create the network, the sites and their kits."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        options = ("--host", "localhost", "--port", port, "--name", "hips", "--days", days)
+        options = ("--host", "localhost", "--port", reserved_port(), "--name", "hips", "--days", days)
         self.command("federation", "init", self.workspace, "anna", *options)
         schema, key = standard_schema(), Workspace(self.workspace).key("anna").public
         for place, name in enumerate(SITES):

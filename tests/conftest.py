@@ -15,6 +15,7 @@ from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
 from tests.support.accounts import IMPORTS, Accounts
+from tests.support.collecting import Collecting
 from tests.support.noise import SeededNoise, seeded
 from tests.support.pooled_databases import pooled_databases
 from tests.support.postgres import VARIABLE, fresh_database
@@ -38,13 +39,17 @@ LONGEST_FIRST = (
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
 
-POOLED_DATABASES = {"estimators", "planning", "pooling", "privacy", "rehearsal", "testing"}
+POOLED_DATABASES = {
+    *("diagnostics", "estimators", "experiment", "federation", "inference", "interop", "planning", "pooling"),
+    *("privacy", "rehearsal", "report", "study", "testing"),
+}
 """The folders of tests that open so many small tables that making databases would take most of their time."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     sources = Sources(found=getattr(config, "workerinput", {}).get(IMPORTS))
     config.pluginmanager.register(Accounts(leaves_out="costly" not in config.option.markexpr, sources=sources))
+    config.pluginmanager.register(Collecting())
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

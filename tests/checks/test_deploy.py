@@ -55,7 +55,7 @@ def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert not [line for line in done.stderr.splitlines() if unit.name.split("@", maxsplit=1)[0] in line], done.stderr
     assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ from dpcausal.ledger.witness import LogWitness, Sighting, open_witness
 from dpcausal.queries import ArmTotals
 from tests.conftest import POSTGRESQL
 from tests.ledger.long_ledgers import AS_OF, LAPLACE, answer, forge
+from tests.support.ports import reserved_port
 from tests.support.postgres import VARIABLE, fresh_database
 
 BUDGET = dpc.Budget(epsilon=3)
@@ -231,12 +232,12 @@ def own_server() -> Iterator[tuple[str, Path, Callable[[str], None]]]:
 
     def run(*words: object) -> None:
         command = [*as_server, *map(str, words)]
-        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=60)  # noqa: S603 (our own words)
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=300)  # noqa: S603 (our own words)
 
     if os.getuid() == 0:
         shutil.chown(folder, "postgres")
     run(PROGRAMS / "initdb", "--pgdata", folder / "data", "--auth", "trust", "--username", "postgres")  # type: ignore[operator]
-    port = 20_000 + os.getpid() % 20_000
+    port = reserved_port()
 
     def control(what: str) -> None:
         options = ["--options", f"-h 127.0.0.1 -p {port} -k {folder}"] if what == "start" else ["--mode", "fast"]

@@ -13,6 +13,8 @@ from typing import Self
 
 import urllib3
 
+from tests.support.ports import reserved_port
+
 DEADLINE = 2.0
 """Seconds within which a form must arrive."""
 
@@ -37,18 +39,16 @@ class ConsoleServer:
     """
 
     def __init__(self, folder: Path, *, behind_proxy: bool = False) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = reserved_port()
         self._words = [sys.executable, "-c", _SERVE, str(folder), f"127.0.0.1:{self.port}", str(DEADLINE)]
         self._words.append(str(behind_proxy))
-        self._pool = urllib3.PoolManager(retries=False, timeout=60.0)
+        self._pool = urllib3.PoolManager(retries=False, timeout=300.0)
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603
             self._words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + 60
+        end = time.monotonic() + 200
         while time.monotonic() < end and self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5):
                 return self

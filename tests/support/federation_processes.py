@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import psutil
 
 from dpcausal.federation.transports.nvflare.provision import create_authority, install_kit, request_kit, sign
 from dpcausal.federation.transports.nvflare.transport import FlareTransport
+from tests.support.ports import reserved_port
 
 SERVER = "server"
 _NAME = "benchmark"
@@ -58,11 +58,8 @@ class Federation:
     def __init__(self, folder: Path, sites: Mapping[str, Path]) -> None:
         self.sites = dict(sites)
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         self.coordinator = folder / "coordinator"
-        fingerprint = create_authority(self.coordinator, _NAME, "localhost", port)
+        fingerprint = create_authority(self.coordinator, _NAME, "localhost", reserved_port())
         self.kits = {SERVER: self.coordinator / "server"}
         self.roster = folder / "roster.toml"
         self.roster.touch()

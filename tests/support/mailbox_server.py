@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from dpcausal.federation.transports.mailbox.client import Client
 from dpcausal.federation.transports.mailbox.poller import join_mailbox
 from dpcausal.federation.transports.mailbox.settings import Mailbox
 from dpcausal.federation.transports.mailbox.transport import invite
+from tests.support.ports import reserved_port
 
 # The kernel ends the server when the thread that started it ends, however that comes about; 1 is PR_SET_PDEATHSIG.
 _BOUND = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
@@ -39,9 +39,7 @@ class MailboxServer:
     def __init__(
         self, folder: Path, database: str = "sqlite:///mailbox.db", workers: int = 2, threads: int = 8
     ) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = reserved_port()
         self.folder = folder
         self.workspace = Workspace.new(folder, "anna")
         self.anna = self.workspace.key("anna")

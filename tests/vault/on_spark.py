@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.numerics.learners import linear
 from tests.support.engines import InOrder, without_draws
+from tests.support.ports import reserved_port
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,8 +133,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     """The address of a Spark Connect server of its own, on this machine only and with no more life than the test."""
     import pyspark  # noqa: PLC0415 (an extra)
 
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = reserved_port()
     configured = SETTINGS | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
@@ -147,7 +147,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)  # noqa: S603
     try:
-        _wait_for(port, server, 60)
+        _wait_for(port, server, 200)
         yield f"sc://127.0.0.1:{port}"
     finally:
         server.terminate()

@@ -1,9 +1,11 @@
 """Databases with exclusive, durable transactions: SQLite files, SQLite in memory, or PostgreSQL."""
 
+import copy
 import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +44,15 @@ class Database:
         self.address = parsed.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too
         self._process = os.getpid()
         try:
-            self._engine = _postgres(parsed) if parsed.get_backend_name() == "postgresql" else _sqlite(parsed)
+            self._engine = _in_memory(_remembered(parsed)) if self.forgets else _remembered(parsed)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 expected="the driver of PostgreSQL",
                 got=f"no module {error.name!r}",
                 hint='pip install "dpcausal[postgres]", and write the address as "postgresql+psycopg://…".',
             ) from None
-
-        weakref.finalize(self, self._engine.dispose)  # a database in memory holds its connection until then
+        if self.forgets:
+            weakref.finalize(self, self._engine.dispose)  # it holds its connection until then
 
     @property
     def is_absent(self) -> bool:
@@ -121,6 +123,19 @@ def _parsed(url: str) -> URL:
             hint='write "sqlite:///ledger.db", or "sqlite:////srv/ledger.db" for an absolute one.',
         )
     return address
+
+
+@lru_cache(32)
+def _remembered(url: URL) -> Engine:
+    """Return an engine that remembers its statements as text, which takes long to find out."""
+    return _postgres(url) if url.get_backend_name() == "postgresql" else _sqlite(url)
+
+
+def _in_memory(engine: Engine) -> Engine:
+    """Return an engine with a connection of its own, and so a database of its own, that remembers the same text."""
+    own = copy.copy(engine)
+    own.pool = engine.pool.recreate()
+    return own
 
 
 def _sqlite(url: URL) -> Engine:

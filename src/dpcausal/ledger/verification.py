@@ -70,6 +70,8 @@ def read_on(store: Store, connection: Connection, running: Running) -> tuple[Run
             hint="the ledger was truncated or replaced while in use; restore it before releasing anything.",
         )
     new = entries[len(known) :]
+    if not new:
+        return running, new
     for entry in new:
         running = running.after(entry)
     for kinds in store.kinds_of(connection, {entry.request for entry in new}).values():

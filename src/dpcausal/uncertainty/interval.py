@@ -5,11 +5,11 @@ the same effect always has the same interval.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ DRAWS = 100_000
 _MANY = 20
 """Beyond so many parts, a sum of Laplace noise has normal quantiles, to within a hundredth of its size."""
 
-_FEW = 8
-"""The draws of so many parts are remembered; each takes a megabyte."""
+_FEW = 24
+"""The draws of up to so many parts are remembered, and as many draws in all; each takes a megabyte."""
 
 _OWN_TERMS = 7
 """So many of the largest terms keep their own distribution where there are very many."""
@@ -178,8 +178,7 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float, bia
 def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
     terms = [(term, min(term.parts, _MANY) if term.family == "laplace" else 1) for term in noise]
     kinds = [(term.scale / parts**0.5, kind) for term, parts in terms for kind in _kinds(term.family, parts)]
-    drawn = tuple(kind for _, kind in kinds)
-    draws = iter(_few_draws(drawn)) if len(drawn) <= _FEW else _unit_draws(drawn)
+    draws = _unit_draws(tuple(kind for _, kind in kinds))
     error = next(draws) * sampling_sd
     for scale, _ in kinds:
         error += next(draws) * scale
@@ -300,21 +299,33 @@ def _inversion(
     return at, weights
 
 
-@lru_cache(4)
-def _few_draws(kinds: tuple[Family | float, ...]) -> tuple[NDArray[np.float64], ...]:
-    """Return the same draws in one go, and remember them: a plan asks for them often."""
-    return tuple(_unit_draws(kinds))
-
-
 def _unit_draws(kinds: tuple[Family | float, ...]) -> Iterator[NDArray[np.float64]]:
     """Yield normal draws, and draws of scale 1 from each of these families, or of so large a part of a Laplace."""
     generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
-    yield generator.normal(0.0, 1.0, DRAWS)
-    for kind in kinds:
-        if isinstance(kind, float):
-            yield laplace_part(generator, kind)
-        else:
-            yield (generator.laplace if kind == "laplace" else generator.normal)(0.0, 1.0, DRAWS)
+    for count in range(min(len(kinds), _FEW) + 1):
+        draws, generator.bit_generator.state = _last_draws(kinds[:count])
+        yield draws
+    for kind in kinds[_FEW:]:
+        yield _drawn(generator, kind)
+
+
+@lru_cache(_FEW + 8)
+def _last_draws(kinds: tuple[Family | float, ...]) -> tuple[NDArray[np.float64], Mapping[str, Any]]:
+    """Return the last draws for these kinds, and the generator's state after them.
+
+    They are remembered, since plans and reports ask for them often. Kinds that begin alike share what they begin with.
+    """
+    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
+    if kinds:
+        _, generator.bit_generator.state = _last_draws(kinds[:-1])
+    draws = _drawn(generator, kinds[-1] if kinds else "gaussian")
+    return draws, generator.bit_generator.state
+
+
+def _drawn(generator: np.random.Generator, kind: Family | float) -> NDArray[np.float64]:
+    if isinstance(kind, float):
+        return laplace_part(generator, kind)
+    return (generator.laplace if kind == "laplace" else generator.normal)(0.0, 1.0, DRAWS)
 
 
 def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: float = 1) -> NDArray[np.float64]:

@@ -1,6 +1,5 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.site.people import People
 from dpcausal.federation.site.site import Site
 from tests.federation.console.conftest import PASSWORD
+from tests.support.ports import reserved_port
 
 PROVIDER = '[provider]\nissuer = "{}"\nclient_id = "console"\nclient_secret = "hidden"\n'
 
@@ -114,9 +114,7 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_gunicorn_serves_the_console_and_stops(folder: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved_port()
     words = [sys.executable, "-m", "dpcausal", "site", "console", str(folder), "--listen", f"127.0.0.1:{port}"]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:  # noqa: S603
         try:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.site import Site
 from tests.support.certificates import write_certificate
+from tests.support.ports import reserved_port
 from tests.support.site_folders import approve_study
 
 
@@ -186,9 +186,7 @@ def test_metrics_hold_each_check_in_the_format_of_prometheus(healthy: Path) -> N
 
 
 def test_metrics_are_served_anew_at_each_look(healthy: Path, study: Study) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{reserved_port()}"
     command = [sys.executable, "-m", "dpcausal", "site", "metrics", str(healthy), "--listen", address]
     with subprocess.Popen(command) as server:  # noqa: S603
         try:
@@ -209,7 +207,7 @@ def test_address_that_cannot_be_served_is_told(folder: Path) -> None:
 
 
 def _fetched(address: str) -> str:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     while True:
         try:
             with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as reply:

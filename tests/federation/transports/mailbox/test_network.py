@@ -20,6 +20,7 @@ from dpcausal.federation.transports.mailbox.settings import Mailbox
 from dpcausal.federation.transports.mailbox.transport import MailboxTransport, admit_joined, invite
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.mailbox_server import MailboxServer
+from tests.support.ports import reserved_port
 from tests.support.site_folders import approve_study, make_site_folder
 
 pytestmark = pytest.mark.xdist_group("mailbox")
@@ -120,13 +121,11 @@ def test_server_with_another_certificate_is_not_called(server: MailboxServer, tm
 
 
 def test_absent_server_and_unknown_requester_are_reported(server: MailboxServer, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nobody = Client(f"https://localhost:{free.getsockname()[1]}", server.mailbox.authority, server.anna)
-        transport = MailboxTransport(nobody)
-        with pytest.raises(TransportError, match="can be reached"):
-            transport.ask(server.anna.seal("{}"), ["north"], 0.2, lambda *_: None)
-        assert list(transport.failures) == ["refused"]
+    nobody = Client(f"https://localhost:{reserved_port()}", server.mailbox.authority, server.anna)
+    transport = MailboxTransport(nobody)
+    with pytest.raises(TransportError, match="can be reached"):
+        transport.ask(server.anna.seal("{}"), ["north"], 0.2, lambda *_: None)
+    assert list(transport.failures) == ["refused"]
     stranger = Client(server.mailbox.address, server.mailbox.authority, Key.make("ben", tmp_path / "ben.key"))
     with pytest.raises(CallFailedError) as failed:
         MailboxTransport(stranger).ask("{}", ["north"], 5.0, lambda *_: None)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.ports import reserved_port
 from tests.support.site_folders import approve_study, example_study, make_site_folder
 
 # The gate runs the page docs/operation.md, and tests of status, backup and restore without a network.
@@ -64,9 +64,7 @@ def logged(log: Path) -> list[dict[str, Any]]:
 
 
 def test_life_of_a_coordinator_and_a_site(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved_port()
     workspace, north = tmp_path / "workspace", tmp_path / "north"
     run("federation", "init", workspace, "anna", "--host", "localhost", "--port", port)
     schema = standard_schema()
