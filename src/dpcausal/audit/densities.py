@@ -110,10 +110,10 @@ class Law:
         """The audited schema, as the query sees it."""
         return seen_by(self.query, standard_schema())
 
-    def batch(self, engine: Engine, rows: int) -> Batch:
+    def batch(self, engine: Engine, most: int) -> Batch:
         """Return what the losses need of a table."""
         columns = ("treatment", "outcome", *Features(_OF, self.seen).columns)
-        return with_schema(engine, self.seen).collect(columns, rows)
+        return with_schema(engine, self.seen).collect(columns, most)
 
     def parts(self, at: Array, batch: Batch) -> list[tuple[Array, Array]]:
         """Return each regression's part of the coefficients, and the derivatives of its losses there."""
