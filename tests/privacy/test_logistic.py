@@ -238,7 +238,8 @@ def test_curvature_of_a_unit_is_within_the_ridge() -> None:
 def test_unweighted_losses_are_caught() -> None:
     """The mutant: the same noise for losses that are not divided by lengths."""
     law = Law.ball(0.5)
-    doubled = replace(law, losses=lambda at, batch: 2 * law.losses(at, batch))
+    (losses,) = law.losses
+    doubled = replace(law, losses=(lambda at, batch: 2 * losses(at, batch),))
     assert largest_ratio(doubled, 0.5, (1, 2))[0] > 0.5
 
 
