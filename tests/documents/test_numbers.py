@@ -62,9 +62,9 @@ def wide(count: int) -> dpc.Schema:
 
 
 def test_delta_is_used_where_it_means_less_noise() -> None:
-    assert says("choosing.md", "for trials, strata and regressions on one covariate, and often on two.")
+    assert says("choosing.md", "for trials, strata and regressions on one covariate.")
     assert says("index.md", "**Laplace** suits a difference in means, strata, and a regression on one covariate.")
-    assert says("index.md", "noise is smaller from [two or three covariates](choosing.md#delta) on")
+    assert says("index.md", "noise is smaller from [two covariates](choosing.md#delta) on")
     for n in (2_000, 20_000):
         table = dpc.Rehearsal(wide(4), n=n, outcome_sd=15, covariate_sd=0.5)
         for plain in (dpc.DifferenceInMeans(), dpc.Stratification(by=[dpc.Cut("x0", [0.5])])):

@@ -414,7 +414,6 @@ CURVES = (
         _kernel_learner,
         epsilon=50.0,
         pairs=0,
-        linear=True,
     ),
     Case(
         "block ensemble",
@@ -644,7 +643,6 @@ NOISY = (
         None,
         table="prognostic",
         epsilon=2.0,
-        pending={"total": _WIDE},
     ),
     Case(
         "noisy doubly robust, ATO",

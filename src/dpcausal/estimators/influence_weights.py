@@ -18,6 +18,9 @@ _STEP, _STEPS = 0.05, 200
 _PLACES = _STEP * (np.arange(_STEPS) + 0.5)
 """Where the integrals are taken: features have a squared length of at least 1/4, so that beyond 10 there is nothing."""
 
+_LEAST_VARIANCE = 1e-6
+"""What a smaller variance of a feature counts as."""
+
 
 @dataclass(frozen=True)
 class InfluenceWeights:
@@ -38,7 +41,8 @@ class InfluenceWeights:
             return cls(np.ones(len(means) + 1), np.zeros(len(means) + 1))
         is_number = perturbation.sizes == 1.0
         middle, spread = np.zeros(len(means) + 1), np.ones(len(means) + 1)
-        middle[1:], spread[1:] = means, variances
+        # Features are between -1 and 1: noise may say otherwise.
+        middle[1:], spread[1:] = np.clip(means, -1.0, 1.0), np.clip(variances, _LEAST_VARIANCE, 1.0)
         wide = 1 + 2 * np.outer(_PLACES**2, spread)
         factors = np.exp(-np.outer(_PLACES**2, middle**2) / wide) / np.sqrt(wide)
         whole = np.exp(-(_PLACES**2) * perturbation.fixed) * np.where(is_number, factors, 1.0).prod(axis=1)

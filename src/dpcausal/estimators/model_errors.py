@@ -196,7 +196,7 @@ def _features(covariates: Sequence[str], schema: Schema, centres: Array) -> Arra
 def _weights(perturbation: Perturbation, lines: Array, moments: Array) -> Array:
     """Return by what the weights of units multiply the information about coefficients of the regressions' features."""
     means, apart = lines[1:, 0], lines[1:, 1:]
-    variances = np.maximum(((apart @ moments[1:, 1:]) * apart).sum(axis=1), 1e-6)
+    variances = ((apart @ moments[1:, 1:]) * apart).sum(axis=1)
     weights = InfluenceWeights.of(perturbation, means, variances)
     # The feature of the score that each feature of the regressions is, or is part of.
     own = np.abs(lines).argmax(axis=0)

@@ -125,7 +125,7 @@ def anytime_p_value(  # noqa: PLR0913
 
     Example:
         >>> round(anytime_p_value(4.0, 1.0, [], look=3, progress=1.0, tuned_alpha=0.05), 4)
-        0.0026
+        0.0018
     """
 
     def leaves_out_0(alpha: float) -> bool:
