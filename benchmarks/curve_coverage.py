@@ -58,11 +58,6 @@ STUDIES: dict[str, tuple[CurveEstimator, Effect, bool]] = {
     "r_learner_spline": (dpc.RLearner(["age", "dose"], dpc.Spline(["age"])), by_bend, True),
     "dr_learner_spline": (dpc.DRLearner(["age", "dose"], dpc.Spline(["age"])), by_bend, True),
     "r_learner_two_splines": (dpc.RLearner(["age", "dose"], dpc.Spline(["age", "dose"])), by_both, True),
-    "blocks_linear": (
-        dpc.BlockEnsemble(["age", "dose"], "linear", basis=dpc.Polynomial(["age", "dose"])),
-        by_age,
-        True,
-    ),
 }
 """Estimators, each with a true effect, and whether age and dose are confounders."""
 

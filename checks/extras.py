@@ -141,11 +141,6 @@ def federation() -> str:
     return next(line for line in printed.splitlines() if line.startswith("estimate"))
 
 
-def learners() -> str:
-    """Learn a forest on each block of units."""
-    return estimated(None, dpc.BlockAverage(covariates=["age"], learner="forest_average", blocks=20))
-
-
 def match() -> str:
     """Match with the compiled loop."""
     import numba  # noqa: PLC0415
@@ -218,7 +213,7 @@ def _fill_in(folder: Path, key: str) -> None:
 
 USES: dict[str, Callable[[], str]] = {
     use.__name__: use
-    for use in (*(accounting, audit, cloud, console, federation, learners, match, plots, postgres, spark, warehouse),)
+    for use in (*(accounting, audit, cloud, console, federation, match, plots, postgres, spark, warehouse),)
 }
 """A use of each extra."""
 

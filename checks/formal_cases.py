@@ -12,7 +12,6 @@ from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
     ArmTotals,
-    BlockEffects,
     CellMoments,
     Cells,
     ChangeMoments,
@@ -176,7 +175,6 @@ CASES: dict[str, list[Case]] = {
         Case(CutoffMoments("age", 54, 18, treated_below=False), only=_SIDES),
         Case(CutoffMoments("age", 54, 72, treated_below=True), only=_SIDES),
     ],
-    "block_effects": [Case(BlockEffects("linear", _AGE, [[18.0], [54.0]], 128, 0.1), [2])],
     # Milder scores, overlap weights and outcomes from a centre have bounds below those for any weights.
     "weighted_arms": [
         Case(WeightedArms(_AGE, extreme, estimand, 0.1), only=[(protects, "l1") for protects in PROTECTS])

@@ -274,16 +274,6 @@ Definition exported_cutoff_moments : list exported := [
   Exported record_within_arm false []%nat l1 [(2%nat, (2048 # 1)); (2%nat, (1048576 # 1)); (2%nat, (2048 # 1)); (2%nat, (4 # 1)); (2%nat, (4194304 # 1)); (2%nat, (2097152 # 1))] (147465 # 32768);
   Exported record_within_arm false []%nat l1 [(2%nat, (2048 # 1)); (2%nat, (1048576 # 1)); (2%nat, (2048 # 1)); (2%nat, (4 # 1)); (2%nat, (4194304 # 1)); (2%nat, (2097152 # 1))] (36867 # 8192)].
 
-Definition exported_block_effects : list exported := [
-  Exported outcome_only false [2]%nat l1 [(2%nat, (2097152 # 1)); (2%nat, (4194304 # 1))] (524289 # 262144);
-  Exported outcome_only false [2]%nat l2 [(4%nat, (2097152 # 1))] (370728307201751043 # 262144000000000000);
-  Exported record false [2]%nat l1 [(2%nat, (2097152 # 1)); (2%nat, (4194304 # 1))] (524289 # 262144);
-  Exported record false [2]%nat l2 [(4%nat, (2097152 # 1))] (370728307201751043 # 262144000000000000);
-  Exported record true [2]%nat l1 [(2%nat, (2097152 # 1)); (2%nat, (4194304 # 1))] (524289 # 262144);
-  Exported record true [2]%nat l2 [(4%nat, (2097152 # 1))] (370728307201751043 # 262144000000000000);
-  Exported record_within_arm false [2]%nat l1 [(2%nat, (2097152 # 1)); (2%nat, (4194304 # 1))] (524289 # 262144);
-  Exported record_within_arm false [2]%nat l2 [(4%nat, (2097152 # 1))] (370728307201751043 # 262144000000000000)].
-
 Definition exported_weighted_arms : list exported := [
   Exported outcome_only false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (10999422779381 # 8796093022208);
   Exported record false []%nat l1 [(1%nat, (2097152 # 1)); (2%nat, (8388608 # 1)); (1%nat, (4194304 # 1)); (1%nat, (8388608 # 1)); (1%nat, (16777216 # 1))] (21999703407201 # 17592186044416);

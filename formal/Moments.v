@@ -1,6 +1,6 @@
 (** * Totals, deficits and sizes in arms and cells
 
-    [docs/proofs/sums.md] proves the same for all sums; also for [docs/proofs/block_effects.md]. *)
+    [docs/proofs/sums.md] proves the same for all sums. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame.

@@ -1,6 +1,6 @@
-(** * Sums with products, and sums over blocks
+(** * Sums with products
 
-    [docs/proofs/sums.md] proves the same for all sums of units; [docs/proofs/block_effects.md]. *)
+    [docs/proofs/sums.md] proves the same for all sums of units. *)
 
 From Coq Require Import Reals QArith Qreals ZArith List Lia Lra Psatz Bool.
 From dpcausal Require Import Grid Frame Moments.
@@ -272,37 +272,4 @@ Proof.
     destruct n; cbn [most]; numbers; lra.
   destruct (S eq_refl) as [S1 S2]. rewrite <- S1. specialize (L S2).
   unfold cell_change. destruct (side u); [rewrite Nat.eqb_refl; eapply Rle_trans; [exact L|]|]; destruct n; cbn [most]; numbers; lra.
-Qed.
-
-(** ** Block effects: one unit is in one block, and a block may say anything within the limit *)
-
-(** What a learner says of a block: for each profile a number on the grid. *)
-Definition block_part (k : nat -> Z) (c : nat + nat) : Z := match c with inl j => k j | inr j => deficit (k j) end.
-
-Definition block_effects_sensitivity (profiles : nat) (n : norm) : sensitivity (nat + nat) :=
-  Sensitivity n
-    (map (fun j => (inl j, Zq (2 * G))) (seq 0 profiles)
-      ++ map (fun j => (inr j, Zq (match n with l1 => 4 | l2 => 2 end * G))) (seq 0 profiles))
-    (match n with l1 => Zq (Z.of_nat profiles) | l2 => root_above (Zq (Z.of_nat profiles)) end * (1 + (2 # 1048576)))%Q.
-
-Theorem block_effects profiles n :
-  bounded (fun k l => forall j, on_grid (k j) /\ on_grid (l j)) (answer block_part) (block_effects_sensitivity profiles n).
-Proof.
-  apply bounded_by_units. intros k l H. unfold within, block_effects_sensitivity. cbn [in_norm coordinates bound].
-  rewrite moved_app.
-  assert (S : forall js, moved n (map (fun j => (inl j, Zq (2 * G))) js) (fun c => IZR (block_part k c - block_part l c))
-    + moved n (map (fun j => (inr j, Zq (match n with l1 => 4 | l2 => 2 end * G))) js) (fun c => IZR (block_part k c - block_part l c))
-    <= INR (length js) * match n with l1 => 1 + / 4194304 | l2 => (1 + / 2097152) ^ 2 end).
-  { induction js as [|j js IH]; cbn [map moved length]; [simpl; lra|]. rewrite S_INR.
-    destruct (H j) as [A B]. destruct (stays _ _ A B) as (x & d & e & X & E1 & E2 & D & _). unfold grid in D.
-    pose proof (stays_l1 x d X D) as K1. pose proof (stays_l2 x d X D) as K2.
-    cbn [block_part]. rewrite !cost_abs, E1, E2. unfold grid in *. destruct n; numbers; lra. }
-  specialize (S (seq 0 profiles)). rewrite seq_length, INR_IZR_INZ in S.
-  eapply Rle_trans; [exact S|]. clear S.
-  assert (P : 0 <= IZR (Z.of_nat profiles)) by (apply IZR_le; lia).
-  destruct n; cbn [most]; rewrite Q2R_mult.
-  - rewrite Q2R_Zq. replace (Q2R (1 + (2 # 1048576))) with (1 + / 524288) by (numbers; lra). nra.
-  - replace (Q2R (1 + (2 # 1048576))) with (1 + / 524288) by (numbers; lra).
-    assert (R := root_above_square (Zq (Z.of_nat profiles))). rewrite Q2R_Zq in R. specialize (R P).
-    rewrite Rpow_mult_distr. apply Rmult_le_compat; lra.
 Qed.

@@ -53,7 +53,6 @@ Lemma received_moments_tied : all_tied (by_arm received_moments_sensitivity) exp
 Lemma cutoff_moments_tied :
   all_tied (fun e => cutoff_moments_sensitivity (of_protects e) (of_norm e)) exported_cutoff_moments = true.
 Proof. tie. Qed.
-Lemma block_effects_tied : all_tied (by_cells block_effects_sensitivity) exported_block_effects = true. Proof. tie. Qed.
 Lemma weighted_arms_tied :
   all_tied (fun e => weighted_arms_sensitivity (leaves e) (of_norm e)) exported_weighted_arms = true.
 Proof. tie. Qed.

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.papers.dp_cate.contestants import HEURISTIC, NO_PRIVACY, TREES
-from benchmarks.pictures import BAND, BLUE, GREEN, GREY, INK, PURPLE, STYLE, VERMILLION, keep
+from benchmarks.pictures import BAND, BLUE, GREEN, GREY, INK, STYLE, VERMILLION, keep
 
 Line = dict[str, Any]
 
@@ -19,7 +19,6 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "DR-learner": {"color": BLUE, "marker": "s", "markerfacecolor": "white"},
     "kernel learner": {"color": GREEN, "marker": "^"},
     "kernel learner, DR": {"color": GREEN, "marker": "v", "markerfacecolor": "white"},
-    "block ensemble": {"color": PURPLE, "marker": "D", "markerfacecolor": "white"},
     "difference in means": {"color": INK, "linewidth": 1},
     "Niu et al. 2022, DP-EBM, R-learner": {"color": VERMILLION, "linestyle": "--", "marker": "X"},
     "Niu et al. 2022, DP-EBM, DR-learner": {"color": VERMILLION, "linestyle": "--", "marker": "P"},

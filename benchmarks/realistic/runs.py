@@ -41,7 +41,6 @@ ESTIMATORS: dict[str, Callable[[Kind, int], Estimator]] = {
     "inverse weighting, ATE": lambda kind, _: dpc.InverseWeighting(covariates=kind.names),
     "inverse weighting, ATO": lambda kind, _: dpc.InverseWeighting(covariates=kind.names, estimand="ATO"),
     "stratification": lambda kind, n: dpc.Stratification(by=_strata(kind, n)),
-    "block average": lambda kind, _: dpc.BlockAverage(covariates=kind.names, limit=0.3),
     "best ranked": lambda kind, n: _best(kind.name, n),
 }
 

@@ -20,12 +20,11 @@ from benchmarks.scale.clock import clocked
 from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import QUERIES as KINDS
-from dpcausal.queries import BlockEffects, Query
+from dpcausal.queries import Query
 from dpcausal.testing import standard_schema
 from dpcausal.vault.engines import Engine
-from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
-from tests.support.engines import InOrder, without_draws
+from tests.support.engines import without_draws
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,10 +68,7 @@ def _cells(
 
 def numbers(query: Query, engine: Engine) -> list[Any]:
     """All that a table says to a query, in order."""
-    if isinstance(query, BlockEffects):
-        answer = exact_answer(query, SCHEMA, InOrder(engine), GUARANTEE, learner=find_learner("linear", {}))
-    else:
-        answer = exact_answer(query, SCHEMA, engine, GUARANTEE)
+    answer = exact_answer(query, SCHEMA, engine, GUARANTEE)
     return [*answer.ticks.items(), *((each.name, each.value) for each in answer.public_values), *answer.scales.items()]
 
 

@@ -14,9 +14,9 @@ The public names, in the order of a study:
 - Estimate an average effect: `DifferenceInMeans` for a trial; `ArmContrasts` for a trial with several arms, and
   `FactorialEffects` for one with two crossed factors; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
-  table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
-  shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
-  quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for the time to an event;
+  table; `PropensityMatching` where covariates and arms are public; `ExactMatching` as a baseline. `QuantileEffects`
+  compares medians and other quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for
+  the time to an event;
   `ComplierEffect` where not everybody follows the assignment; `DifferenceInDifferences` for changes from before to
   after; `RegressionDiscontinuity` where a cutoff decides on the treatment; `ScheduledDifference` for weekly looks at a
   growing table that are paid for once. Every estimator has
@@ -24,8 +24,8 @@ The public names, in the order of a study:
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
-  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`.
-  They return an `EffectCurve`, which costs nothing to evaluate.
+  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`. They return an `EffectCurve`, which costs
+  nothing to evaluate.
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
 - Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from dpcausal.diagnostics.covariate_quantiles import covariate_quantiles as covariate_quantiles
     from dpcausal.errors import DpcausalError as DpcausalError
     from dpcausal.estimators.average.arm_contrasts import ArmContrasts as ArmContrasts
-    from dpcausal.estimators.average.block_average import BlockAverage as BlockAverage
     from dpcausal.estimators.average.cluster_trial import ClusterTrial as ClusterTrial
     from dpcausal.estimators.average.complier_effect import ComplierEffect as ComplierEffect
     from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences as DifferenceInDifferences
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average.stratification import Stratification as Stratification
     from dpcausal.estimators.average.survival import Survival as Survival
     from dpcausal.estimators.average.winsorised import Winsorised as Winsorised
-    from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble as BlockEnsemble
     from dpcausal.estimators.conditional.kernel_learner import KernelLearner as KernelLearner
     from dpcausal.estimators.conditional.meta_learners import DRLearner as DRLearner
     from dpcausal.estimators.conditional.meta_learners import RLearner as RLearner
@@ -123,7 +121,6 @@ if TYPE_CHECKING:
     from dpcausal.study.study import Study as Study
     from dpcausal.vault import Vault as Vault
     from dpcausal.vault.engines.resources import Resources as Resources
-    from dpcausal.vault.numerics.learners import Learner as Learner
 
 __version__ = "0.2.0"
 
@@ -131,8 +128,6 @@ _HOMES = {
     "ArmContrasts": "dpcausal.estimators.average.arm_contrasts",
     "Balance": "dpcausal.diagnostics",
     "Binary": "dpcausal.schema.columns",
-    "BlockAverage": "dpcausal.estimators.average.block_average",
-    "BlockEnsemble": "dpcausal.estimators.conditional.block_ensemble",
     "Budget": "dpcausal.ledger",
     "CalibratedEffect": "dpcausal.inference",
     "Category": "dpcausal.schema.columns",
@@ -158,7 +153,6 @@ _HOMES = {
     "Guarantee": "dpcausal.guarantee",
     "InverseWeighting": "dpcausal.estimators.average.inverse_weighting",
     "KernelLearner": "dpcausal.estimators.conditional.kernel_learner",
-    "Learner": "dpcausal.vault.numerics.learners",
     "Ledger": "dpcausal.ledger",
     "Population": "dpcausal.ledger",
     "Look": "dpcausal.inference",

@@ -17,7 +17,6 @@ CELLS = [
     curve_coverage.Cell("subgroups", 2_000, 1.0, 0.0),
     curve_coverage.Cell("subgroups_adjusted", 5_000, 2.0, 1e-6),
     curve_coverage.Cell("r_learner_linear", 5_000, 1.0, 1e-6),
-    curve_coverage.Cell("blocks_linear", 5_000, 2.0, 1e-6),
 ]
 
 

@@ -12,7 +12,7 @@ from benchmarks.heterogeneity.suite import PLANS, heterogeneity, tables_for
 from benchmarks.heterogeneity.tables import GENERATED, generated, ihdp, table
 from benchmarks.heterogeneity.work import rows
 from benchmarks.papers.dp_cate import boosting, references
-from benchmarks.papers.dp_cate.contestants import CONTESTANTS, NO_PRIVACY, Contestant, Found, cubics
+from benchmarks.papers.dp_cate.contestants import CONTESTANTS, NO_PRIVACY, Contestant, Found
 from benchmarks.papers.dp_cate.tables import Table, paper
 
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
@@ -72,14 +72,6 @@ def test_with_privacy_it_is_found_nearly_as_well() -> None:
     level = contestant("difference in means").ask(chosen, 8.0, np.random.default_rng(0))
     assert pehe(learned, chosen) < 0.3  # about 0.04, where effects have a standard deviation of 1.19
     assert pehe(level, chosen) > 1.1
-
-
-def test_a_learner_of_cubics_learns_cubics() -> None:
-    generator = np.random.default_rng(0)
-    x, arms = generator.uniform(-1, 1, (2_000, 2)), generator.integers(0, 2, 2_000).astype(float)
-    outcomes = (1 + x[:, 0] ** 3) * arms + x[:, 1]
-    at = generator.uniform(-1, 1, (100, 2))
-    assert cubics(x, arms, outcomes, at) == pytest.approx(1 + at[:, 0] ** 3, abs=0.02)
 
 
 @pytest.mark.skipif(not boosting.installed(), reason="interpret-core is not installed: pip install interpret-core")

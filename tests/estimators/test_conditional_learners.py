@@ -1,6 +1,5 @@
 """Learners of effects that vary: what they find, what they refuse, and what asking them costs."""
 
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,9 +14,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.estimators.conditional.posterior import hidden_variation
-from dpcausal.queries.basis import basis_values
 from dpcausal.queries.models import Learner
-from dpcausal.queries.profiles import spread_out
 from dpcausal.results.curve import CurveEstimator
 from dpcausal.source import SummedSource
 
@@ -62,7 +59,6 @@ LEARNERS: list[tuple[CurveEstimator, float]] = [
     (dpc.RLearner(OF, dpc.Fourier(OF, width=2.0, n_features=4)), 0.25),
     (dpc.KernelLearner(OF, width=2.0), 0.35),
     (dpc.KernelLearner(OF, width=2.0, meta_learner="DR"), 0.35),
-    (dpc.BlockEnsemble(OF, "linear", basis=dpc.Polynomial(OF), limit=0.6), 0.25),
 ]
 
 
@@ -129,34 +125,6 @@ def test_hidden_variation_of_two_groups_is_that_of_the_closed_form(
     assert 1.0 < hidden_variation(release, schema, n) / least < 1.25
 
 
-@pytest.mark.parametrize(
-    ("n", "count", "words"),
-    [(20_000, 3, ""), (20_000, 100, "unless their standard deviation is above"), (2_700, 300, "0 for all profiles")],
-)
-def test_blocks_say_where_noise_exceeds_what_effects_can_be(n: int, count: int, words: str) -> None:
-    generator = np.random.default_rng(3)
-    a, b = generator.uniform(-0.9, 0.9, (2, count))
-    at = {"a": a.tolist(), "b": b.tolist()}
-    ensemble = dpc.BlockEnsemble(OF, "linear", at=at)
-    plan = ensemble.estimate(dpc.Rehearsal(SCHEMA, n=n), epsilon=1.0, delta=1e-6)
-    curve = ensemble.estimate(vault_of(n), epsilon=1.0, delta=1e-6)
-    assert len(hidden(curve)) == bool(words)
-    assert words in "".join(hidden(curve))
-    assert hidden(plan) == hidden(curve)
-    missed = np.sqrt(np.mean((curve.effect(at) - effect(a, b)) ** 2))
-    assert (missed > np.std(effect(a, b))) == bool(words)  # where it says so, a constant is nearer indeed
-
-
-def test_blocks_with_functions_in_place_of_profiles_say_what_their_noise_is() -> None:
-    ensemble = dpc.BlockEnsemble(OF, "linear", basis=dpc.Polynomial(OF))
-    curve = ensemble.estimate(dpc.Rehearsal(SCHEMA, n=2_700), epsilon=1.0, delta=1e-6)
-    (note,) = hidden(curve)
-    values = basis_values(curve.basis, spread_out(curve.basis.reads(curve.schema), 500), curve.schema)
-    noise = np.sqrt(np.mean(((values @ np.array(curve.privacy)) * values).sum(axis=1)))
-    assert float(re.findall(r"above about ([\d.]+)", note)[0]) == pytest.approx(noise, rel=0.1)
-    assert hidden(ensemble.estimate(dpc.Rehearsal(SCHEMA, n=20_000), epsilon=1.0, delta=1e-6)) == []
-
-
 def test_binary_outcome_is_not_cut_off_by_default() -> None:
     """What it misses is up to two half ranges, and the default limits allow for that."""
     generator = np.random.default_rng(5)
@@ -219,13 +187,6 @@ def test_a_million_questions_cost_nothing() -> None:
         dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.03),
         dpc.KernelLearner(OF, effect_of=["c"]),
         dpc.KernelLearner(OF, meta_learner="X"),  # type: ignore[arg-type]
-        dpc.BlockEnsemble(OF),
-        dpc.BlockEnsemble(OF, at={"a": [0]}),
-        dpc.BlockEnsemble(["a"], basis=dpc.Polynomial(OF)),
-        dpc.BlockEnsemble(OF, "no such learner", at={"a": [0], "b": [0]}),
-        dpc.BlockEnsemble(OF, "linear", at={"a": [0], "b": [0]}, blocks=1),
-        dpc.BlockEnsemble(OF, "linear", basis="spline"),  # type: ignore[arg-type]
-        dpc.BlockEnsemble(OF, "linear", basis=dpc.Cells([dpc.Cut("a", [-0.999])])),
         dpc.SubgroupEffects(by=[dpc.Cut("a", [0.0])], propensity=0.5),
     ],
     ids=str,
@@ -344,8 +305,6 @@ AT = OF_AGE | {"creatinine": [1.05] * 3}
 IN_LABORATORY: list[tuple[CurveEstimator, dict[str, list[float]]]] = [
     (dpc.RLearner(BOTH, dpc.Polynomial(["age"])), OF_AGE),
     (dpc.DRLearner(BOTH, dpc.Polynomial(BOTH)), AT),
-    (dpc.BlockEnsemble(BOTH, "linear", at=AT), AT),
-    (dpc.BlockEnsemble(BOTH, "linear", basis=dpc.Polynomial(["age"])), OF_AGE),
 ]
 
 
@@ -391,10 +350,9 @@ def test_curve_of_scores_prints_values_and_says_where_it_changes() -> None:
 
 def test_models_know_who_lacks_a_laboratory_value() -> None:
     vault, _ = laboratory(share_missing=0.2)
-    for learner in (dpc.RLearner(BOTH, dpc.Polynomial(["age"])), dpc.BlockEnsemble(BOTH, "linear", at=AT)):
-        curve = learner.estimate(vault, epsilon=2.0, delta=1e-6)
-        assert "creatinine is missing" in [column.name for column in curve.schema.covariates]
-        assert np.isfinite(curve.effect(AT)).all()
+    curve = dpc.RLearner(BOTH, dpc.Polynomial(["age"])).estimate(vault, epsilon=2.0, delta=1e-6)
+    assert "creatinine is missing" in [column.name for column in curve.schema.covariates]
+    assert np.isfinite(curve.effect(AT)).all()
 
 
 def test_hidden_laboratory_value_gives_no_interval() -> None:

@@ -131,14 +131,13 @@ FORMULAS: dict[str, tuple[Any, dpc.Schema]] = {
         TRIAL,
     ),
     "exact_matching": (dpc.ExactMatching(by=["ward"]), TRIAL),
-    "block_average": (dpc.BlockAverage(covariates=["x"], blocks=20), TRIAL),
     "scheduled_difference": (dpc.ScheduledDifference("wave", 1), TRIAL),
     "metrics, means and ratios": (Metrics((dpc.Metric(X, denominator=Y), dpc.Metric(DIED))), THREE_ARMS),
     "metrics, adjusted": (Metrics((dpc.Metric(Y, covariate=BEFORE), dpc.Metric(DIED, covariate=TOOK))), TRIAL),
 }
 """Estimators whose estimates are formulas of released sums, by their names in the registry and a variant."""
 
-LINEAR = ("exact_matching", "block_average", "curves of quantiles")
+LINEAR = ("exact_matching", "curves of quantiles")
 """Those that are a multiple of one number, or a share of counts: without derivatives by complex steps."""
 
 OTHERS = {

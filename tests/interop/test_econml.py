@@ -101,17 +101,3 @@ def test_a_mean_has_no_interval_where_effects_have_none() -> None:
     kernel = dpc.KernelLearner(covariates=["age", "dose"]).estimate(rehearsal, epsilon=1.0, delta=1e-6)
     with pytest.raises(RefusedError, match="ridge"):
         kernel.ate_interval(PROFILES)
-
-
-def test_econml_learns_inside_the_vault() -> None:
-    """On each of 40 blocks a LinearDML of its own; only their noisy mean comes out."""
-
-    def dml(covariates: Any, arms: Any, outcomes: Any, profiles: Any) -> Any:
-        return LinearDML(**MODELS).fit(outcomes, arms, X=covariates).effect(profiles)
-
-    budget = dpc.Budget(epsilon=20, delta=1e-5)
-    vault = dpc.Vault(table(8_000), SCHEMA, ledger="sqlite://", budget=budget, learners={"dml": dpc.Learner(dml, "1")})
-    at = {"age": [30.0, 54.0, 80.0], "dose": [0.5, 0.5, 0.5]}
-    ensemble = dpc.BlockEnsemble(covariates=["age", "dose"], learner="dml", at=at, blocks=40, limit=0.4)
-    curve = ensemble.estimate(vault, epsilon=20.0, delta=1e-6)
-    assert curve.effect(at) == pytest.approx(gain(pd.DataFrame(at)), abs=5)

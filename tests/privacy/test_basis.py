@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import table_of
 from dpcausal.errors import QueryError
-from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Points, Polynomial, Spline, from_dict
+from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Polynomial, Spline, from_dict
 from dpcausal.queries import basis as bases
 from dpcausal.queries.basis import LENGTH, basis_of, basis_values
 from dpcausal.queries.basis.functions import MOST_FUNCTIONS, PLACES, lookup, rounded
@@ -56,8 +56,6 @@ BASES: list[Basis] = [
     Fourier(ALL, width=1000, n_features=99, seed=10**6),
     Cells([Cut("k")]),
     Cells([Cut("a", [-1, 0, 2.5]), Cut("w"), Cut("c", [5e-4])]),
-    Points(["a", "k"], [[0, "p"], [5, "p"], [5, "r"], [-9, "q"]]),
-    Points(ALL, [[0, "p", 0.0, "no", 1], [7, "r", 1e-3, "yes", 4]]),
 ]
 IDS = [f"{type(each).__name__}-{place}" for place, each in enumerate(BASES)]
 
@@ -191,12 +189,6 @@ def test_many_fourier_features_approximate_the_kernel() -> None:
     points = np.array([codes["a"], codes["c"]]).T / GRID
     apart = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     assert np.abs(values @ values.T - np.exp(-apart / (2 * 0.8**2))).max() < 0.12
-
-
-def test_profile_belongs_to_the_nearest_point() -> None:
-    points = Points(["a", "b"], [[-3, "no"], [7, "no"], [7, "yes"]])
-    codes = codes_of({"a": [-2.0, 6.0, 6.0, -3.0], "b": ["no", "no", "yes", "yes"]}, points.reads(SCHEMA))
-    assert points.ticks(codes, SCHEMA).argmax(axis=0).tolist() == [0, 1, 2, 0]
 
 
 VALUES = {

@@ -16,11 +16,10 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
 from dpcausal.audit.neighbours import Record, record
-from dpcausal.audit.tables import catalogue_of, exact_answer
+from dpcausal.audit.tables import catalogue_of
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.queries import (
     QUERIES,
-    BlockEffects,
     CellMoments,
     ChangeMoments,
     Cut,
@@ -41,10 +40,6 @@ from dpcausal.schema.schema import PROTECTS, Protects, Schema
 from dpcausal.sums.cases import domain_of
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.utils.arrays import Array
-from dpcausal.vault.answers import block_effects
-from dpcausal.vault.answers.block_effects import for_learners
-from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE
-from dpcausal.vault.noise import Sampler
 from dpcausal.vault.table import open_table
 from tests.support.descriptions import forget_descriptions
 
@@ -239,47 +234,6 @@ def test_public_arms_do_not_tell_who_lacks_an_outcome() -> None:
         ("record_within_arm", 0.5): (2, 2),
         ("outcome", 0.5): (2, 2),
     }
-
-
-# Blocks.
-
-
-def block_inputs(units: list[Record], monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, ...]]:
-    """The outcomes that each block's learner is given, with units put into blocks in their order."""
-    seen: list[tuple[float, ...]] = []
-
-    def learner(_: Array, __: Array, outcomes: Array, at: Array) -> Array:
-        seen.append(tuple(outcomes))
-        return np.zeros(len(at))
-
-    monkeypatch.setattr(Sampler, "shuffle", lambda _, size: np.arange(size))
-    schema = standard_schema()
-    engine = catalogue_of(schema).assemble(units)
-    query = BlockEffects("mine", ["age"], [[54.0]], 4, 0.1)
-    exact_answer(query, schema, engine, dpc.Guarantee(epsilon=1), learner)
-    return seen
-
-
-UNITS = [record(place % 2, float(place % 11)) for place in range(16)]
-
-
-def changed_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
-    before, after = (block_inputs([first, *UNITS[1:]], monkeypatch) for first in (UNITS[0], OUTSIDE))
-    return sum(one != other for one, other in zip(before, after, strict=True))
-
-
-def test_unit_that_leaves_changes_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert changed_blocks(monkeypatch) == 1
-
-
-def test_blocks_drawn_among_compared_units_only_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compared_only(*arguments: object) -> tuple[Array, Array, Array, Array]:
-        covariates, arms, outcomes, at = for_learners(*arguments)  # type: ignore[arg-type]
-        inside = arms < OUTSIDE_CODE
-        return covariates[inside], arms[inside], outcomes[inside], at
-
-    monkeypatch.setattr(block_effects, "for_learners", compared_only)
-    assert changed_blocks(monkeypatch) > 1
 
 
 # What is counted, and where.

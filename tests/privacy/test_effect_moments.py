@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Norm, Points, Polynomial, Spline
+from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Norm, Polynomial, Spline
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.models import Learner
 from dpcausal.schema.schema import PROTECTS
@@ -42,7 +42,6 @@ BASES: dict[str, Basis] = {
     "one wave": Fourier(["a"], 0.4, 1),
     "waves": Fourier(["a", "k"], 0.5, 5),
     "groups": Cells([Cut("k")]),
-    "points": Points(["a"], [[0], [1]]),
 }
 MODELS = [
     ([0.0] * 5, [0.0] * 5, [0.0] * 5),
@@ -125,7 +124,6 @@ def test_bound_holds_for_all_pairs(name: str, learner: Learner, models: int) -> 
         ("groups", "augmented", "l2", 0.99),
         ("groups", "residual", "l2", 0.99),
         ("groups", "augmented", "l1", 0.99),
-        ("points", "residual", "l1", 0.99),
         ("splines", "residual", "l1", 0.97),
         ("line", "residual", "l1", 0.7),
         ("waves", "augmented", "l1", 0.6),
@@ -404,7 +402,7 @@ def test_bound_does_not_depend_on_protection() -> None:
         assert len({query.sensitivity(SCHEMA, protects, norm) for protects in PROTECTS}) == 1
 
 
-@pytest.mark.parametrize(("name", "numbers"), [("line", 3 + 2 + 2), ("groups", 3 + 3 + 2), ("points", 2 + 2 + 2)])
+@pytest.mark.parametrize(("name", "numbers"), [("line", 3 + 2 + 2), ("groups", 3 + 3 + 2)])
 def test_each_product_is_released_once_unless_it_must_be_0(name: str, numbers: int) -> None:
     assert len(asking(BASES[name], "residual").sensitivity(SCHEMA, "record", "l1").coordinates) == numbers
 

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import BlockEffects, Points
 from dpcausal.queries.query import value_names
 
 N = 2_000
@@ -32,9 +31,6 @@ ASKED: dict[str, Any] = {
     "RLearner, cells": dpc.RLearner(covariates=OF, basis=dpc.Cells(["ward"])),  # type: ignore[list-item]
     "DRLearner": dpc.DRLearner(covariates=OF, basis=dpc.Polynomial(OF)),
     "KernelLearner": dpc.KernelLearner(covariates=OF, n_features=3),
-    "BlockEnsemble": dpc.BlockEnsemble(
-        covariates=OF, learner="linear", at={"ward": [1, 3], "sick": [0, 1], "age": [20, 60]}
-    ),
     "Overlap": dpc.Overlap(by=["ward"]),
     "Overlap of a score": dpc.Overlap(covariates=OF),
     "Balance": dpc.Balance(covariates=OF),
@@ -76,9 +72,3 @@ def test_values_are_named_by_their_meaning() -> None:
     assert names == {("ward=1", "ward=2", "ward=3")}
     assert value_names(dpc.Category("dose", [-0.0, 0.5, 1e22])) == ("dose=0", "dose=0.5", "dose=1e+22")
     assert value_names(dpc.Category("ward", ["1", "1.0"])) == ("ward=1", "ward=1.0")
-
-
-def test_profiles_are_compared_by_their_meaning() -> None:
-    assert Points(["sick"], [[1], [0]]) == Points(["sick"], [[True], [-0.0]])
-    one, other = (BlockEffects("linear", ["ward"], [[value]], 5, 0.5) for value in (1, 1.0))
-    assert repr(one) == repr(other)

@@ -395,7 +395,6 @@ AVERAGES = (
         words="difference in the interpolated median",
         pairs=0,
     ),
-    Case("block average", dpc.BlockAverage(OF, blocks=40, limit=0.6), references.block_averages(40), linear=True),
 )
 
 CURVES = (
@@ -414,14 +413,6 @@ CURVES = (
         _kernel_learner,
         epsilon=50.0,
         pairs=0,
-    ),
-    Case(
-        "block ensemble",
-        dpc.BlockEnsemble(
-            OF, "linear", at={name: column.tolist() for name, column in PROFILES.items()}, limit=0.6, blocks=40
-        ),
-        references.blocks(40, AT),
-        epsilon=100.0,
     ),
 )
 

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import stats
 
 from dpcausal.utils.arrays import Array
-from dpcausal.vault.numerics.learners import quadratic_average
 from tests.statistics.tables import CLUSTERS, EDGES, HIGH, LOW, Kind, columns
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
@@ -407,26 +406,6 @@ def groups(at: Sequence[float]) -> Callable[[], Reference]:
     return reference
 
 
-def blocks(count: int, at: Sequence[float]) -> Callable[[], Reference]:
-    """Return the mean over blocks of neighbouring units of a ridge regression in each arm, at b = 0."""
-
-    def reference() -> Reference:
-        t, y, design = _read()
-        profiles = np.column_stack([np.ones(len(at)), at, np.zeros(len(at))])
-        found = []
-        for block in np.array_split(np.arange(len(t)), count):
-            slopes = []
-            for arm in (0, 1):
-                own = block[t[block] == arm]
-                ridge = np.diag([1e-6, 0.1, 0.1])
-                slopes.append(np.linalg.solve(design[own].T @ design[own] + ridge, design[own].T @ y[own]))
-            found.append(profiles @ (slopes[1] - slopes[0]))
-        sd = np.std(found, axis=0, ddof=1) / count**0.5
-        return Reference(np.mean(found, axis=0), (sd, sd))
-
-    return reference
-
-
 def kernel(functions: Array, at: Array, ridge: float, limit: float) -> Reference:
     """Return the minimum of the log-cosh loss with a ridge on the functions' weights, by Newton's method.
 
@@ -575,15 +554,3 @@ def skewed() -> Reference:
     sd = sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5
     means = float(arms[0].mean()), float(arms[1].mean())
     return _one(means[1] - means[0], sd, means=means)
-
-
-def block_averages(count: int) -> Callable[[], Reference]:
-    """Return the mean over blocks of neighbouring units of the vault's own learner of an average."""
-
-    def found() -> Reference:
-        t, y, design = _read()
-        split = np.array_split(np.arange(len(t)), count)
-        each = [quadratic_average(design[own, 1:], t[own], y[own], np.zeros((1, 2)))[0] for own in split]
-        return _one(float(np.mean(each)), float(np.std(each)) / (count - 1) ** 0.5)
-
-    return found

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
-from dpcausal.utils.arrays import Array, Int64s
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.noise import Sampler
 
 _MOST = 2**62
@@ -54,10 +54,6 @@ class Undrawn(Sampler):
     def randomised_response(self, answers: Sequence[int], epsilon: Fraction) -> list[int]:  # noqa: ARG002 (as the vault's)
         """Return the answers."""
         return list(answers)
-
-    def shuffle(self, size: int) -> Int64s:
-        """Return the numbers in order."""
-        return np.arange(size)
 
     def _moves(self, sds: Sequence[float], family: str) -> Sequence[float]:  # noqa: ARG002 (for subclasses)
         self.sds += sds

@@ -6,7 +6,6 @@ from typing import Any, Literal
 import pytest
 
 from dpcausal import (
-    BlockAverage,
     ClusterTrial,
     ComplierEffect,
     Cut,
@@ -48,7 +47,6 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "inverse_weighting": InverseWeighting(covariates=("age", "smoker")),
     "regression_adjustment": RegressionAdjustment(covariates=("age",), interaction=False),
     "doubly_robust": DoublyRobust(covariates=("age",), estimand="ATT"),
-    "block_average": BlockAverage(covariates=("age",), blocks=20),
     "quantile_effects": QuantileEffects(quantiles=(0.25, 0.5), edges=(2.0, 5.0)),
     "cluster_trial": ClusterTrial(cluster="ward", treated=("b",), icc=0.02),
     "survival": Survival(

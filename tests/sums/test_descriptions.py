@@ -41,7 +41,6 @@ NO_SUMS = {
     "matched_contrast",
     "noisy_matched_contrast",
     "effect_weights",
-    "block_effects",
     "effect_moments",
     "look_metrics",
     "look_moments",

@@ -50,7 +50,6 @@ def without_draws() -> Iterator[None]:
         "ball": lambda _, dimensions, __: np.full(dimensions, 0.5),
         "laplace": lambda _, ticks, __: ticks,
         "randomised_response": lambda _, arms, __: arms,
-        "shuffle": lambda _, size: np.arange(size),
     }
     with mock.patch.multiple(Sampler, **fixed):
         yield

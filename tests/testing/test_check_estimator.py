@@ -45,7 +45,6 @@ ESTIMATORS: list[AnyEstimator] = [
     dpc.DoublyRobust(covariates=["ward", "age", "smoker"]),
     dpc.DoublyRobust(covariates=["age"], estimand="ATT"),
     dpc.DoublyRobust(covariates=["age"], estimand="ATO"),
-    dpc.BlockAverage(covariates=["ward", "age", "smoker"], blocks=20),
     dpc.DifferenceInDifferences(before="age"),
     dpc.DifferenceInDifferences(before="age", earlier="smoker", change=(-60, -40)),
     dpc.SubgroupEffects(by=["ward"]),
@@ -54,8 +53,6 @@ ESTIMATORS: list[AnyEstimator] = [
     dpc.RLearner(covariates=["age"], basis=dpc.Polynomial(["age", "smoker"], 2), propensity=0.5),
     dpc.DRLearner(covariates=["age"], basis=dpc.Fourier(["age"], n_features=3)),
     dpc.KernelLearner(covariates=["age"], n_features=5),
-    dpc.BlockEnsemble(covariates=["age", "ward"], learner="linear", at={"age": [30, 60], "ward": ["a", "b"]}),
-    dpc.BlockEnsemble(covariates=["age", "ward"], learner="linear", basis=dpc.Polynomial(["age"])),
 ]
 
 

@@ -25,7 +25,6 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import (
     ArmMoments,
     ArmRegressionMoments,
-    BlockEffects,
     CellMoments,
     Cut,
     MatchedContrast,
@@ -36,7 +35,6 @@ from dpcausal.queries import (
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
-from dpcausal.vault.numerics.learners import linear
 from tests.support.engines import InOrder, without_draws
 from tests.support.ports import reserved_port
 
@@ -101,9 +99,8 @@ def hostile_table(size: int = 400) -> pa.Table:
 
 def answer(query: Query, engine: Engine) -> Answer:
     """What an engine makes of a query where all draws are fixed."""
-    learner = linear if isinstance(query, BlockEffects) else None
     with without_draws():
-        return exact_answer(query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6), learner)
+        return exact_answer(query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6))
 
 
 def sizes(batch: Batch) -> NDArray[np.int64]:

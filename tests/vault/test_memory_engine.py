@@ -22,9 +22,7 @@ SCHEMA = dpc.Schema(
     covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60), dpc.Category("ward", ["n", "s", "w"])],
     entry="ward",
 )
-SUMS = [
-    each for query in QUERIES.values() for each in query.examples(SCHEMA) if not each.draws and not each.vault_learner
-]
+SUMS = [each for query in QUERIES.values() for each in query.examples(SCHEMA) if not each.draws]
 
 
 def drawn(size: int = 400) -> pa.Table:

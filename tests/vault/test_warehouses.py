@@ -19,14 +19,13 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import EngineError, TableError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import QUERIES, ArmMoments, BlockEffects, Query, RegressionMoments
+from dpcausal.queries import QUERIES, ArmMoments, Query, RegressionMoments
 from dpcausal.testing import standard_schema
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import runs_kernel
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.engines.warehouse import Warehouse, WarehouseEngine
-from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
 from tests.support.clickhouse import clickhouse
 from tests.support.conformance import check_engine
@@ -90,8 +89,7 @@ def test_warehouses_conform(put: Place) -> None:
 
 
 def said(query: Query, engine: Engine, schema: dpc.Schema = SCHEMA) -> object:
-    learner = find_learner("linear", {}) if isinstance(query, BlockEffects) else None
-    return exact_answer(query, schema, InOrder(engine), GUARANTEE, learner=learner)
+    return exact_answer(query, schema, InOrder(engine), GUARANTEE)
 
 
 def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> None:

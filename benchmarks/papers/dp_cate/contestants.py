@@ -62,29 +62,8 @@ class Contestant:
 
 
 def vault(table: Table) -> dpc.Vault:
-    """Return a new vault, whose owner brings a learner of cubics."""
-    return dpc.Vault(
-        table.data.relation(),
-        table.data.schema("record"),
-        ledger="sqlite://",
-        budget=BUDGET,
-        learners={"cubics": dpc.Learner(cubics, version="1")},
-    )
-
-
-def cubics(covariates: Vector, arms: Vector, outcomes: Vector, at: Vector) -> Vector:
-    """Learn, in each arm, a ridge regression on the first three powers of each covariate, and return the effects."""
-
-    def powers(lines: Vector) -> Vector:
-        return np.column_stack([np.ones(len(lines)), *(np.polynomial.legendre.legvander(x, 3)[:, 1:] for x in lines.T)])
-
-    def foretold(arm: int) -> Vector:
-        known = powers(covariates[arms == arm])
-        ridge = np.diag([1e-6] + [0.1] * (known.shape[1] - 1))
-        said: Vector = powers(at) @ np.linalg.solve(known.T @ known + ridge, known.T @ outcomes[arms == arm])
-        return said
-
-    return foretold(1) - foretold(0)
+    """Return a new vault."""
+    return dpc.Vault(table.data.relation(), table.data.schema("record"), ledger="sqlite://", budget=BUDGET)
 
 
 def r_learner(table: Table) -> dpc.RLearner:
@@ -100,13 +79,6 @@ def kernel_learner(table: Table, meta_learner: MetaLearner = "R") -> dpc.KernelL
     """About as wide as two profiles are apart, which in half ranges is the root of the number of covariates."""
     names = table.data.names
     return dpc.KernelLearner(covariates=names, width=math.sqrt(len(names)), meta_learner=meta_learner)
-
-
-def _blocks(table: Table) -> dpc.BlockEnsemble:
-    """Blocks as small as the learner allows: six units for each covariate, and 50 at least."""
-    learner = "cubics" if isinstance(table.basis, dpc.Spline) else "linear"
-    blocks = table.data.n // max(50, 6 * len(table.data.names))
-    return dpc.BlockEnsemble(covariates=table.data.names, learner=learner, basis=table.basis, blocks=blocks)
 
 
 def _by(make: Callable[[Table], CurveEstimator]) -> Ask:
@@ -164,7 +136,6 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant("DR-learner", "ours", _by(_dr_learner)),
     Contestant("kernel learner", "ours", _by(kernel_learner)),
     Contestant("kernel learner, DR", "ours", _by(partial(kernel_learner, meta_learner="DR"))),
-    Contestant("block ensemble", "ours", _by(_blocks)),
     Contestant("difference in means", "ours", _constant),
     Contestant(HEURISTIC, "paper", _heuristic, private=False, share=0.2, most_units=10_000),
     *(_PEERS if boosting.installed() else ()),

@@ -29,7 +29,6 @@ LOOKS: dict[str, dict[str, Any]] = {
     "DR-learner": {"color": VERMILLION, "marker": "s", "markerfacecolor": "white"},
     "kernel learner": {"color": GREEN, "marker": "^"},
     "kernel learner, DR": {"color": PURPLE, "marker": "v", "markerfacecolor": "white"},
-    "block ensemble": {"color": GREY, "marker": "D", "markerfacecolor": "white"},
     "difference in means": {"color": INK, "linewidth": 1.2},
     PEERS[0]: {"color": GREY, "linestyle": "--", "marker": "P"},
     PEERS[1]: {"color": GREY, "linestyle": ":", "marker": "X"},
@@ -41,7 +40,6 @@ NAMES = {
     "DR-learner": "DRLearner",
     "kernel learner": "KernelLearner",
     "kernel learner, DR": "KernelLearner, DR",
-    "block ensemble": "BlockEnsemble",
     "difference in means": "a constant (DifferenceInMeans)",
     "printed R, kernel, ridge of the mean": "printed R, kernel, ridge as written",
     "printed R, kernel, ridge of the mixed": "printed R, kernel, noise too small by n",
@@ -178,7 +176,7 @@ def _pehe(rows: Sequence[Line]) -> Figure:
     """Figures 5 and 14: errors by epsilon; on the left as printed, on the right with a proof."""
     figure, grid = plt.subplots(2, 2, figsize=(12.5, 9), sharey="row")
     printed = [name for name in LOOKS if name.startswith("printed R")]
-    ours = ("R-learner", "DR-learner", "kernel learner", "kernel learner, DR", "block ensemble")
+    ours = ("R-learner", "DR-learner", "kernel learner", "kernel learner, DR")
     for pair, table in zip(grid, ("Dataset 1", "Dataset 2"), strict=True):
         own = [row for row in rows if row["table"] == table]
         for axes, methods in zip(pair, (printed, ours), strict=True):

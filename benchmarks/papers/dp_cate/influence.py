@@ -12,11 +12,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers.dp_cate.residual_learner import ResidualLearner, network_models, treatment_probability
 from dpcausal.estimators.conditional.meta_learners import MetaLearner
 from dpcausal.queries.profiles import design_lines, spread_out
 from dpcausal.queries.query import GRID
 from dpcausal.schema.columns import Column
-from dpcausal.vault.numerics.learners import ResidualLearner, network_models, treatment_probability
 
 Vector = NDArray[np.float64]
 

@@ -4,10 +4,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.accuracy.references import scores
+from benchmarks.papers.dp_cate.residual_learner import boosted_trees
 from benchmarks.papers.dp_cate.tables import Table, Vector
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import codes_of
-from dpcausal.vault.numerics.learners import boosted_trees
 
 CLIP = 0.05
 

@@ -11,7 +11,6 @@ from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.audit.targets import PLAIN, Target
 from dpcausal.queries import (
     AllUnitsLogistic,
-    BlockEffects,
     BoundedInfluenceLogistic,
     NoisyMatchedContrast,
     ObjectivePerturbedLogistic,
@@ -25,7 +24,6 @@ CANARIES = {
     AllUnitsLogistic: "canary in the score",
     ObservedLogistic: "canary in the score",
     NoisyMatchedContrast: "canary in the score",
-    BlockEffects: "outcomes in a line",
 }
 """On which pair to look first for losses that are not known without sampling."""
 

@@ -4,15 +4,13 @@ import contextlib
 import io
 import logging
 import math
-import sys
 import tempfile
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,85 +21,20 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.hostile import Layout, Two, listed_neighbours, listed_strangers, neighbours, strangers
 from dpcausal.audit.spy import SpyVault
-from dpcausal.audit.targets import TARGETS, Target, of_estimator
+from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.errors import DpcausalError, TableError
-from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble
 from dpcausal.schema.schema import Schema
-from dpcausal.utils.arrays import Array
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines.resources import Resources
-from dpcausal.vault.numerics.learners import Learner
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.table import open_table
-
-
-def _fail(word: str) -> None:
-    raise ValueError(word)
-
-
-def _leave(word: str) -> None:
-    raise SystemExit(word)
-
-
-class Panic(BaseException):
-    """As extensions in Rust raise where they fail: no Exception."""
-
-
-def _panic(word: str) -> None:
-    raise Panic(word)
-
-
-def _interrupt(word: str) -> None:
-    raise KeyboardInterrupt(word)
-
-
-class _Trap:
-    """An answer that fails only when somebody reads it."""
-
-    def __init__(self, word: str) -> None:
-        self._word = word
-
-    def __array__(self, *_: object, **__: object) -> Array:
-        raise Panic(self._word)
-
-
-def _write(stream: TextIO, word: str) -> None:
-    stream.write(word)
-
-
-DEEDS: dict[str, Callable[[str], object]] = {
-    "fails": _fail,
-    "warns": lambda word: warnings.warn(word, stacklevel=1),
-    "prints": lambda word: _write(sys.stdout, word),
-    "complains": lambda word: _write(sys.stderr, word),
-    "logs": lambda word: logging.getLogger("learner").warning(word),
-    "leaves": _leave,
-    "panics": _panic,
-    "interrupts": _interrupt,
-    "panics when it is read": _Trap,
-    "says nothing": lambda _: None,
-    "says what is no number": lambda _: [math.nan, math.inf],
-    "says too much": lambda _: [1e308, -1e308, 1e308],
-    "says words": lambda word: [word, word],
-}
-"""What a learner may do that it should not, with a word that tells of units."""
-
-
-def unruly(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Any:  # noqa: ANN401, ARG001
-    """Do one of these things; the units decide which."""
-    word = f"{covariates.tolist()} {outcomes.tolist()}"
-    return list(DEEDS.values())[zlib.crc32(word.encode()) % len(DEEDS)](word)
-
-
-_UNRULY = BlockEnsemble(covariates=["age"], learner="unruly", at={"age": [18.0, 90.0]}, blocks=2)
 
 
 def check_shape(pairs: int, start: int = 0, targets: Sequence[Target] = TARGETS) -> Finding:
     """Check that two tables of the same public layout look the same, but for noisy numbers.
 
-    Every third estimator asks both, in turns, and so does a learner that cannot behave. Errors, their texts, warnings,
-    log lines, printed lines, how often and in what way the table is read, and the shape of what is released must be the
-    same.
+    Every third estimator asks both, in turns. Errors, their texts, warnings, log lines, printed lines, how often and in
+    what way the table is read, and the shape of what is released must be the same.
 
     Args:
         pairs: How many pairs of tables to try beyond those that are listed.
@@ -176,7 +109,7 @@ def _tried(  # noqa: PLR0913, PLR0917 (two callers fill them in)
         read += map(holds, listed)
         seed(start)(slow(given(strategy)(lambda two: read.append(holds(two)))))()
     except Exception as error:  # noqa: BLE001 (whatever a table provokes is what is looked for)
-        # What does not happen every time, since blocks are drawn at random, comes wrapped.
+        # What does not happen every time comes wrapped.
         first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
         fault = f"{type(first).__name__}: {first}"[:2000]
     numbers = {"tables": 2 * len(read), "refused": 2 * read.count(False)}
@@ -223,7 +156,7 @@ def _observed(table: object, schema: Schema, targets: Sequence[Target]) -> tuple
 
 def _asked(table: object, schema: Schema, targets: Sequence[Target]) -> Iterator[object]:
     try:
-        vault = SpyVault(table, schema, {"unruly": Learner(unruly, version="1")})
+        vault = SpyVault(table, schema)
     except DpcausalError as error:
         yield type(error).__name__, error.expected, error.got.replace(str(table), "")
         return
@@ -235,12 +168,9 @@ def _asked(table: object, schema: Schema, targets: Sequence[Target]) -> Iterator
         if each.protects == schema.protects and each.undeclared in undeclared
         if schema.outcome_may_be_missing or not each.counts_missing
     ]
-    for target in (*asking, of_estimator("an unruly learner", _UNRULY, schema.protects)):
+    for target in asking:
         read = len(vault.readings)
-        try:
-            releases = target.releases(vault)
-        except (SystemExit, Panic) as error:
-            raise AssertionError(f"{target.name} would end the process") from error
+        releases = target.releases(vault)
         shapes = [
             (each.names, each.family, [scale is None for scale in each.scales], sorted(each.public_values))
             for each in releases

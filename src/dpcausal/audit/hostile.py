@@ -160,11 +160,7 @@ def listed_neighbours() -> Iterator[Two]:
 
 
 def listed_strangers() -> Iterator[Two]:
-    """Yield pairs of a table as the schema expects it and one of units that are all alike, so that an arm is empty.
-
-    Where all are alike a learner does the same in every block, however blocks are drawn: `fuzz.unruly` raises an
-    interrupt on the first table, prints on the second and panics on the third.
-    """
+    """Yield pairs of a table as the schema expects it and one of units that are all alike, so that an arm is empty."""
     for turn, unit in enumerate((UNITS["lowest"], UNITS["lowest"] | {"score": 4.0}, UNITS["empty"])):
         layout = replace(_plain("arrow", 8), turn=turn)
         yield Two(layout, _tame(layout), _stacked([unit] * 8))

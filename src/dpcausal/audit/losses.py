@@ -13,7 +13,7 @@ from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import QUERIES, BlockEffects, CovariateSums, Query, Sensitivity, StratumMatches
+from dpcausal.queries import QUERIES, CovariateSums, Query, Sensitivity, StratumMatches
 from dpcausal.queries.calibration import Noise, calibrate
 from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.schema.scale import Scale
@@ -150,21 +150,14 @@ def worst_of_all(claim: Claim, sizes: tuple[int, ...]) -> tuple[float, Pair, int
 def claims(kinds: Sequence[type[Query]] = ()) -> dict[str, list[Claim]]:
     """Return the claims about every example of every query that draws no noise inside its answer, grouped.
 
-    Shuffling is no noise: with a block for each unit it does not change the sums over blocks.
-
     Args:
         kinds: The kinds of queries; all if left out.
     """
     grouped: dict[str, list[Claim]] = {}
     for kind in kinds or QUERIES.values():
-        exact = set(kind.draws) <= {"shuffle"}
-        for query in kind.examples(standard_schema()) if exact else ():
+        for query in () if kind.draws else kind.examples(standard_schema()):
             for claim in _variants(query):
                 grouped.setdefault(_group(claim), []).append(claim)
-    # Whatever a learner does, the noise must cover it.
-    for query in BlockEffects.examples(standard_schema()) if not kinds or BlockEffects in kinds else ():
-        for claim in _variants(replace(query, learner="scribbler")):
-            grouped[_group(claim)].append(claim)
     # Whatever the scale of a covariate, its scores have the same limits.
     for query in CovariateSums.examples(standard_schema())[-1:] if not kinds or CovariateSums in kinds else ():
         for claim in _variants(query):

@@ -15,8 +15,7 @@ from dpcausal.audit.tasks import CHECKS, NOT_AUDITED
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy", "scipy", "hypothesis")
 _EXACT_LOSS = (
     "exact loss: the privacy loss itself where noise is added to an exact answer; for smooth exact matching a share of",
-    "what its proof allows; where an answer draws noise itself or puts units into blocks at random, only the part that",
-    "is known without sampling; `sensitivity` has the loss of blocks themselves",
+    "what its proof allows; where an answer draws noise itself, only the part that is known without sampling",
 )
 
 

@@ -1,6 +1,6 @@
 """Engines, samplers and vaults under observation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,10 +11,9 @@ from dpcausal.ledger import Budget
 from dpcausal.queries.calibration import Noise
 from dpcausal.release import Noisy
 from dpcausal.schema.schema import Schema
-from dpcausal.utils.arrays import Array, Int64s
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.engines import Engine, ObservedEngine
-from dpcausal.vault.numerics.learners import Learner
 
 Reading = Callable[[str], None]
 """What is called with the name of the verb each time the table is read."""
@@ -94,11 +93,6 @@ class SpySampler(Sampler):
         vector: Array = self._note("ball", partial(super().ball, dimensions, scale))
         return vector
 
-    def shuffle(self, size: int) -> Int64s:
-        """Remember the order."""
-        order: Int64s = self._note("shuffle", partial(super().shuffle, size))
-        return order
-
 
 class SpyVault(Vault):
     """A real vault with a ledger in memory, which remembers what its ledger held each time its table was read.
@@ -110,9 +104,9 @@ class SpyVault(Vault):
 
     __slots__ = ("readings", "spy")
 
-    def __init__(self, table: object, schema: Schema, learners: Mapping[str, Learner] | None = None) -> None:
+    def __init__(self, table: object, schema: Schema) -> None:
         budget = Budget(epsilon=100, delta=0.1)
-        super().__init__(table, schema, ledger="sqlite://", budget=budget, learners=learners)
+        super().__init__(table, schema, ledger="sqlite://", budget=budget)
         self.readings: list[tuple[str, list[str]]] = []
         self._engine = _SpyEngine(self._engine, self._note)
         self._sampler = self.spy = SpySampler()

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.audit.learners import OWN
 from dpcausal.audit.neighbours import Record
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
@@ -29,7 +28,6 @@ from dpcausal.vault.context import Answer, AnswerContext, seen_through
 from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints, with_schema
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
-from dpcausal.vault.numerics.learners import Learn, find_learner
 
 
 class UnitKind:
@@ -138,7 +136,7 @@ class Unmetered(Vault):
 
     def __init__(self, engine: Engine, schema: Schema, sampler: Sampler | None = None) -> None:
         self._schema, self._engine, self._sampler = schema, engine, sampler or Sampler()
-        self._learners, self._caveats = dict(OWN), ()
+        self._caveats = ()
         self._count()
 
     @property
@@ -168,20 +166,12 @@ class Unmetered(Vault):
         return np.array(drawn.ticks, dtype=float).reshape(runs, len(ticks))
 
 
-def exact_answer(  # noqa: PLR0913 (the last two have defaults)
-    query: Query,
-    schema: Schema,
-    engine: Engine,
-    guarantee: Guarantee,
-    learner: Learn | None = None,
-    *,
-    sampler: Sampler | None = None,
+def exact_answer(
+    query: Query, schema: Schema, engine: Engine, guarantee: Guarantee, *, sampler: Sampler | None = None
 ) -> Answer:
     """Return the answer before noise, which in production never leaves the vault."""
-    if learner is None and query.vault_learner is not None:
-        learner = find_learner(query.vault_learner, OWN)
     seen, table = seen_through(query, schema, engine)
-    return ANSWERS[type(query)](AnswerContext(query, seen, table, guarantee, sampler or Sampler(), learner))
+    return ANSWERS[type(query)](AnswerContext(query, seen, table, guarantee, sampler or Sampler()))
 
 
 def table_of(units: Sequence[Record], schema: Schema) -> pa.Table:

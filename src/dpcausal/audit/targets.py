@@ -29,7 +29,6 @@ from dpcausal.estimators.average.scheduled_difference import ScheduledDifference
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
-from dpcausal.estimators.conditional.block_ensemble import BlockEnsemble
 from dpcausal.estimators.conditional.kernel_learner import KernelLearner
 from dpcausal.estimators.conditional.meta_learners import DRLearner, RLearner
 from dpcausal.estimators.conditional.subgroups import SubgroupEffects
@@ -174,8 +173,6 @@ _OBSERVED_SCORES = ObservedScores(["age"], *([0.0, 0.5],) * 5, 0.1, 1.0)
 
 _METRICS = (("smoker",), ("score", "age"), ("smoker", "age"))
 
-_PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
-
 _VARIANTS: tuple[Target, ...] = (
     PLAIN,
     of_query("plain Gaussian", ArmTotals(), "record_within_arm", DELTA),
@@ -293,11 +290,6 @@ _VARIANTS: tuple[Target, ...] = (
         "record",
         DELTA,
         gaussian=True,
-    ),
-    of_estimator(
-        "BlockEnsemble",
-        BlockEnsemble(covariates=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1),
-        "record",
     ),
     of_estimator("PropensityModel", PropensityModel(covariates=["age"]), "record"),
     of_estimator("PropensityModel, output", PropensityModel(covariates=["age"], scores="output"), "record", DELTA),

@@ -47,7 +47,6 @@ NOT_AUDITED = (
     "epsilons other than 1, but for densities and smooth bounds; scores_from; tables beyond 200,000 units",
     "units with several records, but for totals, hostile tables and openings; csv files, DuckDB's own tables",
     "the noise on scores and arms inside record-level matching by itself, and how near a solver stops: tests do that",
-    "learners in blocks, but for a linear one and two hostile ones; what a learner keeps, or writes past Python",
     "a reader of the process's memory, and code inside the process",
 )
 """What an audit does not look at."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average.arm_contrasts import ArmContrasts
-from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.cluster_trial import ClusterTrial
 from dpcausal.estimators.average.complier_effect import ComplierEffect
 from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
@@ -34,7 +33,7 @@ from dpcausal.schema.real import Real
 from dpcausal.source import Source
 from dpcausal.utils.text import format_number, table_rows, text_lines
 
-LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadratic outcomes or treatment"
+LINEAR, LOGISTIC = "linear outcomes", "logistic treatment"
 """The shapes that models assume."""
 
 _OWN_DESIGN = (
@@ -48,7 +47,7 @@ _OWN_DESIGN = (
 """Estimators of a design, or of an effect, that no other estimator is for. To rank others beside them would be to
 suggest strata of clusters, or a mean in place of a median."""
 
-_MODELS = ArmContrasts, BlockAverage, DoublyRobust, InverseWeighting, RegressionAdjustment
+_MODELS = ArmContrasts, DoublyRobust, InverseWeighting, RegressionAdjustment
 """Estimators whose models noise may drown, so that there is no interval."""
 
 _MOST_FEATURES = 30
@@ -318,7 +317,6 @@ class _Scenario:
             found += [
                 self.candidate(both, f"doubly robust, of {names}", f"{LINEAR} or {LOGISTIC}"),
                 self.candidate(regression, f"regression on {names}", LINEAR),
-                self.candidate(BlockAverage(covariates=covariates), f"block average of {names}", QUADRATIC),
             ]
             if self._several_arms:
                 arms = ArmContrasts(covariates=covariates)

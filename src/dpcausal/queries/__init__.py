@@ -22,10 +22,8 @@ from dpcausal.queries.augmented_scores import AugmentedScores as AugmentedScores
 from dpcausal.queries.basis import Basis as Basis
 from dpcausal.queries.basis import Cells as Cells
 from dpcausal.queries.basis import Fourier as Fourier
-from dpcausal.queries.basis import Points as Points
 from dpcausal.queries.basis import Polynomial as Polynomial
 from dpcausal.queries.basis import Spline as Spline
-from dpcausal.queries.block_effects import BlockEffects as BlockEffects
 from dpcausal.queries.cell_moments import CellMoments as CellMoments
 from dpcausal.queries.change_moments import ChangeMoments as ChangeMoments
 from dpcausal.queries.covariate_counts import CovariateCounts as CovariateCounts

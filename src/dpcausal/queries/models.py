@@ -13,12 +13,9 @@ from dpcausal.queries.features import (
     covariates_named,
     name_tuple,
     score_columns,
-    single_feature,
 )
-from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
 from dpcausal.queries.query import GRID, Query
 from dpcausal.queries.scores import PREDICTOR_TICKS, predictor
-from dpcausal.schema.cells import Value
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn
@@ -125,52 +122,3 @@ def joined(columns: tuple[TableColumn, ...], basis: Basis, schema: Schema) -> tu
     """Return columns with those of a basis, each once, in the order of the schema."""
     names = {column.name for column in (*columns, *basis.reads(schema))}
     return tuple(column for column in schema.columns if column.name in names)
-
-
-@dataclass(frozen=True)
-class LearnerQuery(Query):
-    """A query to a learner: the effects that it predicts for public profiles.
-
-    Attributes:
-        learner: Which learner, by the name under which the vault knows it.
-        covariates: The covariates that it sees.
-        at: The profiles, each a list of values in the order of `covariates`.
-    """
-
-    learner: str
-    covariates: Sequence[str]
-    at: Sequence[Sequence[Value]]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
-        if not isinstance(self.learner, str):
-            raise QueryError(expected="the name of a learner", got=repr(self.learner), hint="for instance forest.")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The name of each profile's effect."""
-        return profile_names(self.at)
-
-    @property
-    def vault_learner(self) -> str | None:
-        """The name of the learner that the vault runs for the answer."""
-        return self.learner
-
-    def check_profiles(self, schema: Schema) -> None:
-        """Raise unless profiles can be read as the schema declares."""
-        columns = covariates_named(self.covariates, schema)
-        codes_of(by_covariate(self.covariates, self.at), columns)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        return *score_columns(self.covariates, schema), schema.outcome
-
-
-def example_profiles(schema: Schema) -> Sequence[tuple[tuple[str, ...], list[list[Value]]]]:
-    """Return, for examples, a covariate and two profiles of it; none where no covariate becomes one feature."""
-    made = []
-    for covariates in single_feature(schema):
-        (column,) = covariates_named(covariates, schema)
-        low, middle = (column.low, (column.low + column.high) / 2) if isinstance(column, Real) else column.values
-        made.append((covariates, [[low], [middle]]))
-    return made

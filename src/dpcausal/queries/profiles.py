@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, plain_value
+from dpcausal.queries.query import GRID
 from dpcausal.schema.cells import Value
 from dpcausal.schema.columns import Binary, Category, Column, Indicator
 from dpcausal.schema.real import Real
@@ -201,25 +201,6 @@ def _listed(column: Binary | Category, cells: NDArray[Any]) -> NDArray[np.int64]
         )
     codes[unknown] = column.values.index(column.missing_value)
     return codes
-
-
-MOST_PROFILES = 1_000
-
-
-def profiles_of(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> tuple[tuple[Value, ...], ...]:
-    """Return profiles as lists of values in the order of the covariates."""
-    if not 1 <= len(at) <= MOST_PROFILES or any(len(profile) != len(covariates) for profile in at):
-        raise QueryError(
-            expected=f"1 to {MOST_PROFILES:,} profiles, each with a value of {', '.join(covariates)}",
-            got=f"{len(at)} profiles",
-            hint="few profiles are best: noise grows with the root of their number.",
-        )
-    return tuple(tuple(map(plain_value, profile)) for profile in at)
-
-
-def profile_names(at: Sequence[Sequence[Value]]) -> tuple[str, ...]:
-    """Return the name of each profile's effect."""
-    return tuple(f"profile {number}" for number in range(1, len(at) + 1))
 
 
 def by_covariate(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> dict[str, list[Value]]:

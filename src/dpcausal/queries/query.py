@@ -21,7 +21,7 @@ GRID = numbers.GRID
 
 Norm = Literal["l1", "l2"]
 
-Draw = Literal["laplace", "randomised_response", "cube", "ball", "shuffle"]
+Draw = Literal["laplace", "randomised_response", "cube", "ball"]
 """What an answer may draw from the vault's sampler."""
 
 NoiseKind = Literal["either", "laplace", "smooth"]
@@ -111,11 +111,6 @@ class Query(Protocol):
     def own_names(self) -> tuple[str, ...]:
         """The names of all numbers of the answer, where they are many and follow from the query alone."""
         return ()
-
-    @property
-    def vault_learner(self) -> str | None:
-        """The name of the learner that the vault runs for the answer; None where it runs none."""
-        return None
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import Basis, Cells, Points
+from dpcausal.queries import Basis, Cells
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of, examples_of
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
@@ -270,13 +270,10 @@ class EffectCurve(OtherNames):
         return all(receipt.digest is None for receipt in self.receipts)
 
     def examples(self) -> tuple[list[str], dict[str, list[Value]]]:
-        """Return a few named public profiles: all groups or points, or each covariate in turn over its range."""
+        """Return a few named public profiles: all groups, or each covariate in turn over its range."""
         columns = self.basis.reads(self.schema)
         if isinstance(self.basis, Cells):
             names, profiles = list(self.basis.names(self.schema)), self.basis.profiles(self.schema)
-        elif isinstance(self.basis, Points):
-            profiles = [tuple(profile) for profile in self.basis.at]
-            names = [named(dict(zip(self.basis.covariates, profile, strict=True))) for profile in profiles]
         else:
             values = [examples_of(column) for column in columns]
             middle = tuple(each[len(each) // 2] for each in values)

@@ -10,9 +10,8 @@ from dpcausal.queries import Query, seen_by
 from dpcausal.queries.calibration import Noise
 from dpcausal.release import PublicValue
 from dpcausal.schema.schema import Schema
-from dpcausal.utils.arrays import Array, Int64s
+from dpcausal.utils.arrays import Array
 from dpcausal.vault.engines import Engine, with_schema
-from dpcausal.vault.numerics.learners import Learn
 
 Q_co = TypeVar("Q_co", bound=Query, covariant=True)
 
@@ -36,10 +35,6 @@ class Draws(Protocol):
         """Return entries of a vector of even dimension with density in proportion to exp(-length / scale)."""
         ...
 
-    def shuffle(self, size: int) -> Int64s:
-        """Return the numbers from 0 to below size in random order."""
-        ...
-
 
 @dataclass(frozen=True)
 class AnswerContext(Generic[Q_co]):
@@ -51,7 +46,6 @@ class AnswerContext(Generic[Q_co]):
         engine: The table.
         guarantee: What is promised about the release.
         sampler: The only source of randomness.
-        learner: The learner that the query names; None for a query that names none.
     """
 
     query: Q_co
@@ -59,7 +53,6 @@ class AnswerContext(Generic[Q_co]):
     engine: Engine
     guarantee: Guarantee
     sampler: Draws
-    learner: Learn | None = None
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from dpcausal.vault.context import AnswerContext, runs_kernel, seen_through
 from dpcausal.vault.engines import check_workers, with_schema
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import Sampler
-from dpcausal.vault.numerics.learners import Learner, find_learner, own_learners
 from dpcausal.vault.preconditions import (
     check_answered_once,
     check_arguments,
@@ -71,8 +70,6 @@ class Vault(OtherNames):
         budget: The most that may ever be spent on this data set. Needed in memory; any other ledger remembers.
         as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
             question, so that a stored answer belongs to its version. May be left out only in memory.
-        learners: Learners of your own that may be put to work on this table, by name, each a `Learner` with its
-            version. They run inside the vault: allow what you trust.
         resources: How much memory and how many cores reading may take, and whether it shows how far it is.
 
     Example:
@@ -99,7 +96,6 @@ class Vault(OtherNames):
         "_as_of",
         "_caveats",
         "_engine",
-        "_learners",
         "_ledger",
         "_n",
         "_sampler",
@@ -114,12 +110,10 @@ class Vault(OtherNames):
         ledger: str | Path | Ledger,
         budget: Budget | None = None,
         as_of: str | None = None,
-        learners: Mapping[str, Learner] | None = None,
         resources: Resources | None = None,
     ) -> None:
         check_arguments(schema, ledger, budget, resources)
         self._schema, self._as_of, self._sampler = schema, as_of, Sampler()
-        self._learners = own_learners(learners)
         data_set = DataSet.of(schema)
         # Everything public is compared before the table is opened: whoever is refused learns nothing about it.
         self._ledger = opened_ledger(ledger, budget, as_of)
@@ -308,10 +302,8 @@ class Vault(OtherNames):
         return other
 
     def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
-        """Return what makes two requests to this vault the same; of a learner, which version it is."""
-        question = queries.question(query, guarantee, self._schema, self._as_of)
-        learner = self._learner(query)
-        return question if learner is None else question | {"learner": learner.version}
+        """Return what makes two requests to this vault the same."""
+        return queries.question(query, guarantee, self._schema, self._as_of)
 
     def _answer(self, query: Query, guarantee: Guarantee, noise: Noise, receipt: Receipt) -> Release:
         """Read the table, here and nowhere else, and return the answer with its noise.
@@ -325,15 +317,10 @@ class Vault(OtherNames):
 
     def _context(self, query: Query, guarantee: Guarantee) -> AnswerContext[Query]:
         schema, engine = seen_through(query, self._schema, self._engine)
-        return AnswerContext(query, schema, engine, guarantee, self._sampler, self._learner(query))
-
-    def _learner(self, query: Query) -> Learner | None:
-        name = query.vault_learner
-        return None if name is None else find_learner(name, self._learners)
+        return AnswerContext(query, schema, engine, guarantee, self._sampler)
 
     def _check(self, query: Query, guarantee: Guarantee) -> None:
         check_request(query, guarantee, self._schema, self._n)
-        self._learner(query)
 
     def __repr__(self) -> str:
         return (

@@ -112,12 +112,6 @@ class Sampler:
         vector = np.column_stack([lengths * np.cos(angles), lengths * np.sin(angles)]).ravel()[:dimensions]
         return np.asarray(vector * (_gamma(2 * pairs) * scale))
 
-    def shuffle(self, size: int) -> Int64s:
-        """Return the numbers from 0 to below size in random order, all orders alike."""
-        order = list(range(size))
-        secrets.SystemRandom().shuffle(order)
-        return np.array(order, dtype=np.int64)
-
 
 def _drawn(ticks: Sequence[int], scale: float, family: str) -> list[int]:
     integers = vector_domain(atom_domain(T="i64"))

@@ -1,17 +1,14 @@
 """Effects that vary between units, told of too loudly."""
 
-import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.fuzz import Panic
 from dpcausal.queries import (
     GRID,
-    BlockEffects,
     Cells,
     Cut,
     EffectMoments,
@@ -22,25 +19,17 @@ from dpcausal.queries import (
     WeightedRegressionMoments,
 )
 from dpcausal.queries.basis import LENGTH
-from dpcausal.queries.query import outcome_tick
 from dpcausal.queries.weighted_regression_moments import WHOLE
 from dpcausal.vault.answers import (
-    block_effects,
     effect_moments,
     effect_weights,
     logistic,
     weighted_regression_moments,
 )
-from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import exact_ints
-from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.exact_gradients import CURVATURE_TICKS, GRADIENT_TICKS
-from dpcausal.vault.numerics.learners import run_silenced
 from dpcausal.vault.numerics.residuals import Residuals
-from tests.audit.mutants.mutant import answer_by, attack_on, determinism_of, mutant, sensitivity_of, shape_of
-
-if TYPE_CHECKING:
-    from dpcausal.vault.numerics.learners import Learn
+from tests.audit.mutants.mutant import determinism_of, mutant, sensitivity_of
 
 GROUPS, LINE = Cells([Cut("ward")]), Polynomial(["age"])
 
@@ -152,84 +141,3 @@ def squares(patch: pytest.MonkeyPatch) -> None:
         return exact_ints(np.vstack([pull * GRADIENT_TICKS, regressors @ regressors.T * CURVATURE_TICKS]))
 
     patch.setattr(effect_weights, "loss_sums", sums)
-
-
-def _in_blocks(patch: pytest.MonkeyPatch, blocks_of: Any, *, alike: bool = False) -> None:
-    """Answers from these blocks; the same profiles, to write on, for all of them if they are alike."""
-
-    def answer(context: AnswerContext[BlockEffects]) -> Answer:
-        query, schema, learner = context.query, context.schema, cast("Learn", context.learner)
-        covariates, arms, outcomes, at = block_effects.for_learners(query, schema, context.engine)
-        said = [
-            learner(covariates[block], arms[block], outcomes[block], at if alike else at.copy())
-            for block in blocks_of(query, outcomes)
-        ]
-        most = query.limit * outcome_tick(schema) * GRID
-        return Answer(block_effects.sums(query, np.array(said) / most))
-
-    answer_by(patch, BlockEffects, answer)
-
-
-def _by_lot(query: BlockEffects, outcomes: Any) -> list[Any]:
-    return np.array_split(Sampler().shuffle(len(outcomes)), query.blocks)
-
-
-@mutant("every unit in two blocks", sensitivity_of(BlockEffects, learner="scribbler"))
-def overlap(patch: pytest.MonkeyPatch) -> None:
-    def twice(query: BlockEffects, outcomes: Any) -> list[Any]:
-        once = _by_lot(query, outcomes)
-        return [np.concatenate([once[place - 1], once[place]]) for place in range(len(once))]
-
-    _in_blocks(patch, twice)
-
-
-@mutant("units in blocks by their outcomes", attack_on("BlockEnsemble", 2_000))
-def sorted_blocks(patch: pytest.MonkeyPatch) -> None:
-    _in_blocks(patch, lambda query, outcomes: np.array_split(np.argsort(outcomes, kind="stable"), query.blocks))
-
-
-@mutant("blocks that pass on their profiles", sensitivity_of(BlockEffects, learner="scribbler"))
-def passed_on(patch: pytest.MonkeyPatch) -> None:
-    _in_blocks(patch, _by_lot, alike=True)
-
-
-@mutant("effects of blocks without their limit", sensitivity_of(BlockEffects, learner="linear"))
-def wide_effects(patch: pytest.MonkeyPatch) -> None:
-    sums = block_effects.sums
-    _in_blocks(patch, _by_lot)
-    patch.setattr(block_effects, "sums", lambda query, shares: sums(query, shares) | _totals(query, shares))
-
-
-def _totals(query: BlockEffects, shares: Any) -> dict[str, int]:
-    return dict(zip(query.names, np.rint(shares * GRID).sum(axis=0).astype(int).tolist(), strict=True))
-
-
-@mutant("a learner that is not kept quiet", shape_of("DifferenceInMeans"))
-def loud(patch: pytest.MonkeyPatch) -> None:
-    def aloud(work: Any, size: int) -> Any:
-        with contextlib.suppress(BaseException):
-            work()
-        return np.zeros(size)
-
-    patch.setattr(block_effects, "run_silenced", aloud)
-
-
-@mutant("a learner whose panics get out", shape_of("DifferenceInMeans"))
-def panicking(patch: pytest.MonkeyPatch) -> None:
-
-    def only_exceptions(work: Any, size: int) -> Any:
-        raised: list[Panic] = []
-
-        def watched() -> Any:
-            try:
-                return np.asarray(work(), dtype=float)
-            except Panic as panic:
-                raised.append(panic)
-                raise
-
-        said = run_silenced(watched, size)
-        if raised:
-            raise raised[0]
-        return said
-
-    patch.setattr(block_effects, "run_silenced", only_exceptions)

@@ -12,20 +12,19 @@ from numpy.typing import NDArray
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis.fourier import Fourier
 from dpcausal.queries.basis.functions import LENGTH, Basis
-from dpcausal.queries.basis.partitions import Cells, Points
+from dpcausal.queries.basis.partitions import Cells
 from dpcausal.queries.basis.polynomial import Polynomial
 from dpcausal.queries.basis.spline import Spline
 from dpcausal.queries.profiles import Codes
 from dpcausal.schema.schema import Schema
 
-__all__ = ["LENGTH", "Basis", "Cells", "Fourier", "Points", "Polynomial", "Spline", "basis_of", "basis_values"]
+__all__ = ["LENGTH", "Basis", "Cells", "Fourier", "Polynomial", "Spline", "basis_of", "basis_values"]
 
 _KINDS: dict[str, type[Any]] = {
     "polynomial": Polynomial,
     "spline": Spline,
     "fourier": Fourier,
     "cells": Cells,
-    "points": Points,
 }
 
 
@@ -40,7 +39,7 @@ def basis_of(given: object) -> Any:  # noqa: ANN401 (one of several classes)
         if set(parts) <= set(made.__dataclass_fields__):
             return made(**parts)
     raise QueryError(
-        expected="a basis: Polynomial, Spline, Fourier, Cells or Points",
+        expected="a basis: Polynomial, Spline, Fourier or Cells",
         got=repr(given),
         hint='write for instance Spline(["age"]).',
     )

@@ -10,9 +10,8 @@ import numpy as np
 
 from dpcausal.queries.basis.functions import LENGTH, check_count
 from dpcausal.queries.cuts import Cut, bins, cuts_of
-from dpcausal.queries.features import covariates_named, name_tuple
-from dpcausal.queries.profiles import Codes, by_covariate, codes_of, design_lines, profile_names, profiles_of, ticks_of
-from dpcausal.queries.query import GRID
+from dpcausal.queries.features import covariates_named
+from dpcausal.queries.profiles import Codes, ticks_of
 from dpcausal.schema.cells import Value
 from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
@@ -76,44 +75,3 @@ class Cells:
         """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         places = self.places(codes, schema)
         return np.where(places == np.arange(len(self.names(schema)))[:, None], LENGTH, 0)
-
-
-@dataclass(frozen=True)
-class Points:
-    """One function for each of some profiles: 1 for everyone who is nearest to that one, and 0 for everyone else.
-
-    Attributes:
-        covariates: The covariates.
-        at: The profiles, each a list of values in the order of `covariates`.
-    """
-
-    disjoint: ClassVar[bool] = True
-    level: ClassVar[bool] = False
-
-    covariates: Sequence[str]
-    at: Sequence[Sequence[Value]]
-    kind: Literal["points"] = field(default="points", init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
-
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """Return the covariates of the functions."""
-        return covariates_named(self.covariates, schema)
-
-    def names(self, schema: Schema) -> tuple[str, ...]:
-        """Return the name of each function."""
-        return profile_names(self.at)
-
-    def reach(self, schema: Schema) -> float:
-        """Return the largest sum of the functions' sizes."""
-        return 1.0
-
-    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
-        columns = self.reads(schema)
-        own = np.array(design_lines(codes_of(by_covariate(self.covariates, self.at), columns), columns)) / GRID
-        lines = np.array(design_lines(codes, columns)) / GRID
-        nearest = ((lines[:, None, :] - own[:, :, None]) ** 2).sum(axis=0).argmin(axis=0)
-        return np.where(nearest == np.arange(len(self.at))[:, None], LENGTH, 0)

@@ -1,1 +1,1 @@
-"""Exact arithmetic on coerced columns: features, residuals, gradients, matching and learners."""
+"""Exact arithmetic on coerced columns: features, residuals, gradients and matching."""
