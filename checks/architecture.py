@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "pooling": ("pooling", *NOUNS),
     "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("planning", "estimators", "rehearsal", *NOUNS),
+    "datasets": ("datasets", *NOUNS),
     "quick": ("estimators", "vault", "ledger", *NOUNS),
     "study": (
         *(
