@@ -51,9 +51,9 @@ def stroke_trial() -> ExampleTable:
         path=_FOLDER / "stroke_trial.parquet",
         schema=Schema(
             treatment=Treatment("aspirin", arms=("no", "yes"), labels=("no aspirin", "aspirin")),
-            outcome=Binary("died", labels=("survived", "died")),
+            outcome=Binary("died", labels=("survived", "died"), label="death"),
             covariates=[
-                Real("age", 18, 100),
+                Real("age", 18, 100, unit="years"),
                 Binary("sex", values=("female", "male")),
                 Category("heparin", ["none", "low", "medium"]),
             ],

@@ -90,7 +90,7 @@ class BlockAverage(BaseEstimator):
         return Effect(
             estimand="average treatment effect" + " (risk difference)" * binary,
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=estimate,
             sampling_sd=sampling,
             noise=(release.noise_term(name, 1 / blocks),),
