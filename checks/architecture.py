@@ -124,7 +124,13 @@ LIBRARY_PACKAGES = {
         *("audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py", "vault/engines/spark.py"),
         "federation/transports/nvflare/logs.py",
     ),
-    "warnings": ("testing/", "ledger/older_results.py", "audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py"),
+    "warnings": (
+        "testing/",
+        "ledger/older_results.py",
+        "audit/fuzz.py",
+        "audit/opening.py",
+        "vault/numerics/learners.py",
+    ),
     "threadpoolctl": ("vault/numerics/learners.py",),
     "sklearn": (
         "results/curve.py",

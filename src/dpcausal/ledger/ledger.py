@@ -118,7 +118,7 @@ class Ledger(Answers):
         ledger = cls(url, witness=witness)
         ledger.check_budget(budget)
         if as_of not in ledger.versions:
-            raise refusals.undeclared(as_of, ledger._store, ledger._current())  # noqa: SLF001 (its own)
+            raise refusals.undeclared(as_of, ledger._store, ledger._current())
         return ledger
 
     @staticmethod
