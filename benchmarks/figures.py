@@ -7,6 +7,7 @@ that code, with new noise. Survival curves need lifelines: `python -m benchmarks
 import contextlib
 import json
 import math
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ FOLDER = DOCS / "figures"
 PAGES = ("conditional.md", "diagnostics.md", "gallery.md")
 """Pages whose code saves their figures."""
 
+_ZERO, _POINT = 604, 180
+"""Where the card of the start page has an effect of 0, and how wide a percentage point is."""
+
 
 def main() -> None:
     """Redraw all."""
@@ -43,6 +47,7 @@ def main() -> None:
         paper_of(name).draw(stored(name), FOLDER)
     keep(audit(), FOLDER / "audit.svg")
     keep(bounds(), FOLDER / "choosing_bounds.svg")
+    (FOLDER / "card.svg").write_text(card(), encoding="utf-8")
     for page in PAGES:
         draw_page(DOCS / page, FOLDER)
 
@@ -90,6 +95,40 @@ def bounds() -> Figure:
         axes.set_ylabel("error of the effect, in dollars")
         axes.legend(frameon=False, loc="upper center")
     return figure
+
+
+def card() -> str:
+    """Return the card of the start page: the effect that docs/first-effect.md prints, as the top of a report."""
+    page = (DOCS / "first-effect.md").read_text(encoding="utf-8")
+    (estimate,) = re.findall(r"^estimate +(\S+)$", page, re.MULTILINE)
+    ((low, high),) = re.findall(r"^95 % interval +(\S+) to (\S+)$", page, re.MULTILINE)
+    points = [100 * float(value) for value in (estimate, low, high)]
+    middle, start, end = (round(_ZERO + _POINT * point) for point in points)
+    said, first, last = (f"{point:.1f}".replace("-", "\u2212") for point in points)
+    marks = "".join(
+        f'<path d="M{_ZERO + _POINT * tick} 252v8" stroke="#5b6b6f" stroke-width="2"/>'
+        f'<text x="{_ZERO + _POINT * tick}" y="284" text-anchor="middle">{f"{tick}".replace("-", chr(0x2212))}</text>'
+        for tick in (-3, -2, -1, 0)
+    )
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 352" role="img" aria-labelledby="title"
+     font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif" font-size="23"
+     fill="#16282c">
+  <title id="title">The top of a report: the risk of death is {said} percentage points with aspirin</title>
+  <rect width="720" height="352" rx="12" fill="#f0f4f4"/>
+  <rect width="10" height="352" rx="5" fill="#00695c"/>
+  <text x="34" y="42" font-size="22" fill="#4b5f64">International Stroke Trial, 19,378 patients</text>
+  <text x="34" y="82" font-size="27" font-weight="700">The risk of death is {said[1:]} percentage points</text>
+  <text x="34" y="116" font-size="27" font-weight="700">lower with aspirin than without.</text>
+  <text x="34" y="152">95 % confidence interval {first} to {last}: it contains 0.</text>
+  <path d="M{start} 210H{end}" stroke="#00695c" stroke-width="26"/>
+  <circle cx="{middle}" cy="210" r="9" fill="#f0f4f4"/>
+  <path d="M{_ZERO} 180V252" stroke="#16282c" stroke-width="2"/>
+  <path d="M34 252H686" stroke="#5b6b6f" stroke-width="2"/>
+  <g font-size="22" fill="#4b5f64">{marks}</g>
+  <text x="34" y="328" font-size="22" fill="#4b5f64">percentage points</text>
+  <text x="686" y="328" text-anchor="end" font-size="22" fill="#00695c">epsilon 1 of a budget of 3</text>
+</svg>
+"""
 
 
 def draw_page(page: Path, folder: Path) -> None:

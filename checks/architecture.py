@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "pooling": ("pooling", *NOUNS),
     "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("planning", "estimators", "rehearsal", *NOUNS),
+    "datasets": ("datasets", *NOUNS),
     "quick": ("estimators", "vault", "ledger", *NOUNS),
     "study": (
         *(
@@ -123,7 +124,7 @@ LIBRARY_PACKAGES = {
         *("audit/fuzz.py", "audit/opening.py", "vault/engines/spark.py"),
         "federation/transports/nvflare/logs.py",
     ),
-    "warnings": ("testing/", "audit/fuzz.py", "audit/opening.py"),
+    "warnings": ("testing/", "ledger/older_results.py", "audit/fuzz.py", "audit/opening.py"),
     "threadpoolctl": (),
     "sklearn": ("results/curve.py",),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),

@@ -59,6 +59,7 @@ _TO_LAB = (
 """From linear red, green and blue to OKLab (Ottosson 2020)."""
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
+_SHORT_COLOUR = re.compile(r"""(?<=[\s"':])#([0-9a-fA-F])([0-9a-fA-F])([0-9a-fA-F])(?=[\s"';])""")
 _CAP = re.compile(r"\w+ M \S+ \S+\s+L \S+ \S+\s*")
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
@@ -109,7 +110,7 @@ def dark(svg: str) -> str:
     if "<image" in svg:  # a map of colours with numbers on it
         box = f'<rect width="100%" height="100%" fill="{LIGHT}"/>'
         return re.sub(r"(<svg\b[^>]*>)", lambda match: match[1] + box, svg, count=1)
-    turned = _COLOUR.sub(lambda match: dark_colour(match[0]), svg)
+    turned = _COLOUR.sub(lambda match: dark_colour(match[0]), _SHORT_COLOUR.sub(r"#\1\1\2\2\3\3", svg))
     if not re.search(r"<svg\b[^>]*\bfill=", turned):  # black is what SVG fills with where nothing is said
         turned = re.sub(r"<svg\b", f'<svg fill="{DARK_INK}"', turned, count=1)
     return turned
@@ -161,7 +162,7 @@ def _series(group: ET.Element, shapes: dict[str, str], ink: str, background: str
 
 def faults(svg: str, background: str) -> list[str]:
     """Return what a reader with some colour vision would not see on this background."""
-    root = ET.fromstring(svg)  # noqa: S314 (a file of this repository)
+    root = ET.fromstring(_SHORT_COLOUR.sub(r"#\1\1\2\2\3\3", svg))  # noqa: S314 (a file of this repository)
     ink = root.get("fill") or (DARK_INK if background == DARK else LIGHT_INK)
     shapes = {element.get("id", ""): element.get("d", "") for element in root.iterfind(f".//{_SVG}defs//{_SVG}path")}
     found = []

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: notebooks become pages, lists are filled in, figures get dark versions, nothing is fetched.
+"""Hooks of mkdocs: notebooks become pages, lists are filled in, figures get dark versions, old addresses lead on.
 
 A notebook becomes Markdown, so that it looks, links and is searched like any other page, without a script of its own.
 Some files above the docs, such as CONTRIBUTING.md, are pages too.
@@ -33,6 +33,15 @@ NAMES_OF = re.compile(r"<!-- public names of ([\w.]+) -->")
 INDEX = "<!-- index of public names -->"
 """What stands for all of them in docs/reference/index.md."""
 
+LISTED = (
+    *("declarations", "vault", "planning", "diagnostics", "average", "conditional", "experiments", "inference"),
+    *("federation", "report", "testing"),
+)
+"""The pages of the reference, in the order of the index."""
+
+MOVED = {"how-to/r": "r/", "whats-new": "CHANGELOG/"}
+"""Where a page has moved to, by its old address."""
+
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source|embed)\b[^>]*?\bsrc=["']?(?:https?:)?//[^>]*>"""
     r"""|<link\b(?![^>]*\brel=["']?(?:canonical|prev|next)\b)[^>]*?\bhref=["']?(?:https?:)?//[^>]*>"""
@@ -62,21 +71,6 @@ class Docstrings(Extension):
         if obj.docstring:
             text = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.MULTILINE)
             obj.docstring.value = re.sub(r"\bdocs/([\w/-]+\.md)\b", r"[\g<0>](../\1)", text)
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the proofs of all queries in the navigation."""
-    config.nav = _filled(config.nav)
-    return config
-
-
-def _filled(navigation: Any) -> Any:  # noqa: ANN401 (lists, dictionaries and texts, as in YAML)
-    if isinstance(navigation, dict):
-        return {name: _filled(part) for name, part in navigation.items()}
-    if not isinstance(navigation, list):
-        return navigation
-    parts = [proofs.navigation() if part == proofs.NAVIGATION else [_filled(part)] for part in navigation]
-    return [part for several in parts for part in several]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -151,14 +145,13 @@ def index() -> str:
             if name in dpcausal.__all__
         ]
         if lines:
-            tables.append("\n".join([f"| {title} | |", "|---|---|", *lines]))
+            tables.append("\n".join([f"| [{title}]({page.name}) | |", "|---|---|", *lines]))
     return '<div class="names" markdown>\n\n' + "\n\n".join(tables) + "\n\n</div>"
 
 
 def _pages() -> list[Path]:
-    """Return the pages of the reference in the order of the navigation."""
-    navigation = (REFERENCE.parents[1] / "mkdocs.yml").read_text(encoding="utf-8")
-    return [REFERENCE / name for name in re.findall(r": reference/([\w-]+\.md)$", navigation, re.MULTILINE)]
+    """Return the pages of the reference in the order of the index."""
+    return [REFERENCE / f"{name}.md" for name in LISTED]
 
 
 def _first_line(name: str) -> str:
@@ -206,9 +199,22 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Warn, which fails a strict build, where the search does not find a paper by the name of its method."""
+    """Lead on from old addresses; warn, which fails a strict build, where the search misses what people look for."""
+    for old, new in MOVED.items():
+        page = Path(config.site_dir, old, "index.html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(redirect("../" * len(Path(old).parts) + new), encoding="utf-8")
     for fault in site_search.check(Path(config.site_dir)):
         log.warning(fault)
+
+
+def redirect(address: str) -> str:
+    """Return a page that leads on to another, at once and without a script."""
+    return (
+        f'<!doctype html><html lang="en"><title>This page has moved</title><link rel="canonical" href="{address}">'
+        f'<meta name="robots" content="noindex"><meta http-equiv="refresh" content="0; url={address}">'
+        f'<p>This page has moved <a href="{address}">here</a>.</p></html>\n'
+    )
 
 
 def markdown(notebook: str, name: str) -> str:

@@ -1,8 +1,7 @@
 """Lists of queries in the documentation, from the queries themselves: `python -m checks.proofs` writes them.
 
 The index of proofs and the table of what is proved by machine are files, so that they can be read in the repository.
-The navigation of the site and the list of queries in the reference are filled in when the site is built
-(`checks.mkdocs_hooks`).
+The list of queries in the reference is filled in when the site is built (`checks.mkdocs_hooks`).
 """
 
 import re
@@ -17,9 +16,6 @@ FOLDER = Path(__file__).parents[1] / "docs" / "proofs"
 INDEX = FOLDER / "index.md"
 HEAD = "| query | proof | what it answers |\n|---|---|---|\n"
 """The head of the table that is written."""
-
-NAVIGATION = "proofs of queries"
-"""What stands for all proofs of queries in mkdocs.yml."""
 
 MEMBERS = "        - QUERIES\n"
 """What stands for all queries in docs/reference/vault.md."""
@@ -62,11 +58,6 @@ def table() -> str:
 def index() -> str:
     """Return the page with its table as it must be."""
     return re.sub(re.escape(HEAD) + r"(\|.*\n)*", lambda _: table(), INDEX.read_text(encoding="utf-8"))
-
-
-def navigation() -> list[dict[str, str]]:
-    """Return the proofs of queries as mkdocs lists pages."""
-    return [{title(stem): f"proofs/{stem}.md"} for stem in proofs()]
 
 
 def members() -> str:

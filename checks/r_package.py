@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from checks.documents import ROOT, blocks
 
 SOURCE = ROOT / "r"
-PAGES = (SOURCE / "README.md", ROOT / "docs" / "r.md", ROOT / "docs" / "how-to" / "r.md")
+PAGES = (SOURCE / "README.md", ROOT / "docs" / "r.md")
 VIGNETTES = sorted(path.stem for path in (SOURCE / "vignettes").glob("*.Rmd"))
 _STATUS = re.compile(r"^Status: .*$", re.MULTILINE)
 

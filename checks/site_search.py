@@ -1,8 +1,9 @@
-"""The site's search finds a paper by the name of its method: what is typed, the page that comes first, and the check.
+"""The site's search finds pages by the words that people type: the word, the page that comes first, and the check.
 
-Names are tags of their page, which the theme's search ranks above titles. `ranked` is the theme's ranking: Lunr's
-without a correction for length, over titles, texts and tags, and then more for pages than for sections, and for the
-share of words that are found.
+These are names of methods, arguments of other libraries, and terms whose page has another title. They are tags of
+their page, which the theme's search ranks above titles. `ranked` is the theme's ranking: Lunr's without a correction
+for length, over titles, texts and tags, and then more for pages than for sections, and for the share of words that are
+found.
 """
 
 import json
@@ -18,8 +19,18 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "papers/dp-cate.md": ("DP-CATE",),
     "papers/multi-site.md": ("SmoothDPMatching", "GlobalDPMatching", "MVAgg", "AggAll", "AggLargest"),
     "papers/pp-ipw.md": ("PP-IPW",),
+    "how-to/csv.md": ("semicolon", "delimiter", "csv"),
+    "how-to/missing.md": ("missing data", "NA", "imputation"),
+    "ratios.md": ("p-value", "odds ratio", "conf_int"),
+    "estimators.md": ("ATT", "ATE", "ATO", "AIPW"),
+    "planning.md": ("power", "sample size"),
+    "ledger.md": ("notebook", "budget exceeded"),
+    "several-arms.md": ("Table 1",),
+    "diagnostics.md": ("love plot", "positivity"),
+    "interoperation.md": ("EconML", "scikit-learn"),
+    "cells.md": ("decimal comma",),
 }
-"""The names of a paper's methods, by its page."""
+"""What people type, by the page that must come first."""
 
 
 def faults(index: Mapping[str, Any]) -> Iterator[str]:

@@ -143,6 +143,7 @@ def page(found: Iterable[Component]) -> str:
             "# Licences of dependencies",
             "",
             "dpcausal is under Apache-2.0. It includes no code of other packages; pip installs them beside it.",
+            "`dpcausal.datasets` holds a table of the International Stroke Trial, under ODC-By-1.0, with its notice.",
             "`python -m checks.supply_chain` writes this table from the packages' metadata, for Linux and Python 3.11.",
             'BSD-3-Clause also stands for packages that state only "BSD".',
             "A release is refused where a licence is unknown or not on the list in that file.",

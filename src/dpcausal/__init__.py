@@ -34,6 +34,7 @@ The public names, in the order of a study:
 - Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
+- Try it: `datasets` has a published trial that ships with the package.
 - Use the command line: `dpcausal --help`.
 - Write your own estimator: a `FormulaEstimator` of sums that you describe, or a class. Check it:
   `dpcausal.testing.check_estimator`.
@@ -202,6 +203,9 @@ _HOMES = {
 }
 """The module of each public name. A name is imported when first used, so that small processes load only their part."""
 
+_PACKAGES = ("datasets", "testing")
+"""Packages that `import dpcausal` alone makes reachable: `dpcausal.datasets.stroke_trial()`."""
+
 _NEED_FEDERATION = ("Coordinator", "Site")
 """Names that an installation without the extra `federation` does not have, and does not announce."""
 
@@ -213,6 +217,8 @@ __all__ = [name for name in _HOMES if _FEDERATED or name not in _NEED_FEDERATION
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (the name's own type)
     from dpcausal.errors import MissingExtraError, NoSuchAttributeError  # noqa: PLC0415
 
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"dpcausal has no {name!r}; {_instead_of(name)}".rstrip("; "))
     try:
@@ -246,4 +252,4 @@ def _instead_of(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_PACKAGES, "__version__"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from benchmarks.figures import FOLDER, card
 from benchmarks.pictures import BLUE, compact, keep
 
 
@@ -21,3 +22,7 @@ def test_figure_is_stored_the_same_each_time(tmp_path: Path) -> None:
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<metadata>" not in text
     assert BLUE in text
+
+
+def test_card_of_the_start_page_shows_the_effect_that_the_next_page_prints() -> None:
+    assert (FOLDER / "card.svg").read_text(encoding="utf-8") == card(), "write the card anew: benchmarks.figures.card"

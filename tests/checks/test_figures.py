@@ -56,6 +56,13 @@ def test_bad_figure_is_caught(svg: str, fault: str) -> None:
     assert fault in " ".join(faults(svg, LIGHT))
 
 
+def test_colour_of_three_digits_is_turned_and_checked_as_one_of_six() -> None:
+    assert dark('<svg fill="#000"><rect fill="#fff"/></svg>') == dark(
+        '<svg fill="#000000"><rect fill="#ffffff"/></svg>'
+    )
+    assert "text #999999" in " ".join(faults(figure(line(BLUE), text="fill: #999"), LIGHT))
+
+
 def test_figure_that_is_not_turned_dark_is_caught() -> None:
     assert faults(figure(line("#000000")), DARK)
     assert not faults(dark(figure(line("#000000"))), DARK)

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
-from checks import formal, mkdocs_hooks, proofs
+from checks import formal, proofs
 from dpcausal.queries import QUERIES
 from dpcausal.queries.summing import SummingQuery
 
@@ -28,22 +27,9 @@ def test_stale_index_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert page.read_text(encoding="utf-8") == "".join(lines)
 
 
-def test_navigation_and_reference_list_every_query() -> None:
-    settings = yaml.compose((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    texts = [node.value for node in _scalars(settings)]
-    assert texts.count(proofs.NAVIGATION) == 1
-    navigation = [{"Proofs": ["proofs/door.md", proofs.NAVIGATION, "proofs/sites.md"]}]
-    (filled,) = mkdocs_hooks._filled(navigation)
-    assert filled["Proofs"][1:-1] == proofs.navigation()
+def test_reference_lists_every_query() -> None:
     assert (ROOT / "docs" / "reference" / "vault.md").read_text(encoding="utf-8").count(proofs.MEMBERS) == 1
     assert proofs.members().count("\n") == len(QUERIES)
-
-
-def _scalars(node: yaml.Node) -> list[yaml.ScalarNode]:
-    if isinstance(node, yaml.ScalarNode):
-        return [node]
-    children = [each for pair in node.value for each in (pair if isinstance(pair, tuple) else (pair,))]
-    return [scalar for child in children for scalar in _scalars(child)]
 
 
 def test_page_on_the_comparison_bounds_every_query() -> None:

@@ -16,7 +16,6 @@ from checks import fork_server
 from checks.commands import all_commands
 from checks.documents import DOCUMENTS, ROOT, RUN, blocks, commands, faults
 from checks.mkdocs_hooks import filled
-from dpcausal.testing import synthetic_table
 from tests.support.slow import SLOW
 
 # What some pages need beyond this package: published tables (from the folder DPCAUSAL_DATA), programs, modules.
@@ -202,11 +201,12 @@ def test_a_fork_ends_with_the_program_that_asked_for_it(programs: Path, tmp_path
             time.sleep(0.05)
 
 
-def test_readme_shows_an_effect_as_it_is_printed() -> None:
-    (shown,) = [block.body for block in blocks(DOCUMENTS[0].read_text(encoding="utf-8")) if block.language == "console"]
-    schema = dpcausal.Schema(treatment=dpcausal.Treatment("treat"), outcome=dpcausal.Real("earnings", 0, 60_000))
+def test_first_page_shows_an_effect_as_it_is_printed() -> None:
+    page = (ROOT / "docs" / "first-effect.md").read_text(encoding="utf-8")
+    (shown,) = [block.body for block in blocks(page) if block.language == "console"]
+    trial = dpcausal.datasets.stroke_trial()
     vault = dpcausal.Vault(
-        synthetic_table(schema, 5_000), schema, ledger="sqlite://", budget=dpcausal.Budget(epsilon=1), as_of="2026"
+        trial.path, trial.schema, ledger="sqlite://", budget=dpcausal.Budget(epsilon=1), as_of="2026"
     )
     printed = str(dpcausal.DifferenceInMeans().estimate(vault, epsilon=1.0))
     assert re.findall(r"^\w.*?(?=  )", shown, re.MULTILINE) == re.findall(r"^\w.*?(?=  )", printed, re.MULTILINE)

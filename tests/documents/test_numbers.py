@@ -1,6 +1,8 @@
 """Numbers in the prose of the documentation that no block of code prints, computed again."""
 
+import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +65,10 @@ def wide(count: int) -> dpc.Schema:
 
 def test_delta_is_used_where_it_means_less_noise() -> None:
     assert says("choosing.md", "for trials, strata and regressions on one covariate.")
-    assert says("index.md", "**Laplace** suits a difference in means, strata, and a regression on one covariate.")
-    assert says("index.md", "noise is smaller from [two covariates](choosing.md#delta) on")
+    assert says(
+        "first-effect.md", "**Laplace** suits a difference in means, strata, and a regression on one covariate."
+    )
+    assert says("first-effect.md", "noise is smaller from [two covariates](choosing.md#delta) on")
     for n in (2_000, 20_000):
         table = dpc.Rehearsal(wide(4), n=n, outcome_sd=15, covariate_sd=0.5)
         for plain in (dpc.DifferenceInMeans(), dpc.Stratification(by=[dpc.Cut("x0", [0.5])])):
@@ -91,20 +95,37 @@ def test_units_from_which_a_regression_is_worth_rehearsing_in_a_trial() -> None:
 
 def test_answers_that_a_budget_affords() -> None:
     plain, gaussian = dpc.Budget(epsilon=3), dpc.Budget(epsilon=3, delta=1e-5, rule="zcdp")
-    assert says("index.md", "It affords 15 Laplace releases of epsilon 0.2.")
+    assert says("first-effect.md", "It affords 15 Laplace releases of epsilon 0.2.")
     assert plain.part(15).epsilon >= 0.2 > plain.part(16).epsilon
-    assert says("index.md", "It affords 143 Gaussian releases of epsilon 0.2 and delta 1e-5")
+    assert says("first-effect.md", "It affords 143 Gaussian releases of epsilon 0.2 and delta 1e-5")
     assert gaussian.part(143).epsilon >= 0.2 > gaussian.part(144).epsilon
 
 
 def test_gaussian_noise_of_one_difference_is_twice_that_of_laplace() -> None:
-    assert says("index.md", "the privacy error of the Gaussian is about twice as large at the same epsilon")
+    assert says("first-effect.md", "the privacy error of the Gaussian is about twice as large at the same epsilon")
     schema = dpc.Schema(dpc.Treatment("t"), DAYS)
     query, sds = dpc.queries.ArmMoments(), []
     for delta in (0.0, 1e-6):
         release = dpc.Rehearsal(schema, n=2_000).release(query, dpc.Guarantee(epsilon=1.0, delta=delta))
         sds.append(math.sqrt(release.variance(release.names[0])))
     assert 1.5 < sds[1] / sds[0] < 3
+
+
+def test_numbers_of_the_start_page() -> None:
+    trial = dpc.datasets.stroke_trial()
+    effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(trial.schema, n=trial.n, outcome_mean=0.22), epsilon=1.0)
+    assert effect.standard_error is not None
+    assert effect.sampling_sd is not None
+    assert effect.standard_error / effect.sampling_sd < 1.01
+    assert says("index.md", "At epsilon 1 the noise widens the interval above by less than 1 %.")
+    stored = (ROOT / "benchmarks" / "results" / "coverage_difference_in_means.json").read_text(encoding="utf-8")
+    runs = [(cell["runs"], cell["coverage"]) for cell in json.loads(stored)["cells"]]
+    total = sum(count for count, _ in runs)
+    covered = sum(count * share for count, share in runs) / total
+    (mutants,) = re.findall(r"catch (\d+) mutants", (ROOT / "README.md").read_text(encoding="utf-8"))
+    for page in ("index.md", "../README.md"):
+        assert says(page, f"n {total:,} simulated trials {100 * covered:.1f} % of the 95 % intervals contained")
+    assert says("index.md", f"of {mutants} deliberately broken versions")
 
 
 @pytest.mark.parametrize(("n", "narrower"), [(300, False), (1_000, True)])

@@ -237,7 +237,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
     effect = Effect(
         estimand=f"{kind}{risk}: {estimand}",
         arms=treatment.labels_or_values,
-        outcome=source.schema.outcome.name,
+        outcome=source.schema.outcome.title,
         estimate=values[places[1]] - values[places[0]],
         sampling_sd=arm_means.sampling_sd(line),
         noise=arm_means.noise_along(line),

@@ -257,7 +257,7 @@ def effect_in_all(
     effect = Effect(
         estimand=f"average treatment effect{OVER_ALL}: mean outcome with all treated minus mean outcome with none",
         arms=schema.treatment.labels_or_values,
-        outcome=schema.outcome.name,
+        outcome=schema.outcome.title,
         estimate=mean.estimate,
         sampling_sd=mean.sampling_sd,
         noise=mean.noise,

@@ -156,7 +156,7 @@ def estimate_family(  # noqa: PLR0913
 
 def _names(schemas: Sequence[Schema]) -> list[str]:
     """Return what tells the sources apart: the outcome, the comparison, or both."""
-    outcomes = [schema.outcome.name for schema in schemas]
+    outcomes = [schema.outcome.title for schema in schemas]
     arms = [schema.treatment.labels_or_values for schema in schemas]
     comparisons = [f"{treated} against {control}" for control, treated in arms]
     if len(set(comparisons)) <= 1:

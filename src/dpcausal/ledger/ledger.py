@@ -17,12 +17,16 @@ from dpcausal.ledger.budget import Budget, Spending, Total
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import DataSet, check_version
 from dpcausal.ledger.journal import begin
+from dpcausal.ledger.older_results import warn_of_older_results
 from dpcausal.ledger.restoring import Lost, check_line, stated_event
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
 from dpcausal.utils.text import html_bar, html_table
+
+_FILE = "sqlite:///"
+"""How the address of a ledger in a file begins."""
 
 
 class Ledger(Answers):
@@ -33,8 +37,8 @@ class Ledger(Answers):
     interrupted can be made again and is not debited again; a request that was answered gives the stored answer. A
     schedule of looks is granted and debited once, and each of its looks is answered at most once, in order.
 
-    `Ledger(url)` opens an existing ledger and verifies what follows its last checkpoint; `verify` reads all of it. Only
-    `Ledger.create` creates a new one.
+    `Ledger(url)` opens an existing ledger and verifies what follows its last checkpoint; `verify` reads all of it.
+    `Ledger.create` creates a new one, and `Ledger.open_or_create` does what is due.
 
     Args:
         url: A file such as `ledger.db`, or an SQLAlchemy address, for instance `postgresql+psycopg://…`. That of an
@@ -64,6 +68,8 @@ class Ledger(Answers):
                 before any answer leaves: a text file whose name ends in `.log`, or an SQLAlchemy address. From then on
                 the ledger works only together with it, and refuses when it was truncated or restored from a copy.
 
+        Warns where JSON files of results stand beside the new file, which another ledger paid for.
+
         Raises:
             LedgerError: If there is a ledger already.
         """
@@ -76,8 +82,43 @@ class Ledger(Answers):
         refusals.check_apart(store, watching)
         with store.exclusive() as connection:
             begin(store, connection, watching, {"budget": budget.to_dict(), "as_of": as_of})
+        if not store.forgets and store.place.startswith(_FILE):
+            warn_of_older_results(Path(store.place.removeprefix(_FILE)))
         ledger = cls.__new__(cls)
         ledger._open(store, watching)  # noqa: SLF001 (its own)
+        return ledger
+
+    @classmethod
+    def open_or_create(
+        cls, url: str | Path, budget: Budget, *, as_of: str | None = None, witness: str | None = None
+    ) -> Self:
+        """Open a ledger, or create it where there is none: for a notebook, whose cells are run again.
+
+        A ledger that is there must have this budget and know this version of the data: neither is ever changed.
+        Whoever removes the file removes the record of what was spent, and this would begin anew. Use `Ledger(url)`
+        where a ledger must be there.
+
+        Args:
+            url: Where, as for `create`.
+            budget: The most that may ever be spent, as it was when the ledger was created.
+            as_of: The version of the data.
+            witness: Where the witness is, as for `create`.
+
+        Raises:
+            LedgerError: If the ledger that is there has another budget, or does not know this version.
+
+        Example:
+            >>> ledger = Ledger.open_or_create("sqlite://", Budget(epsilon=3), as_of="2026-06-30")
+            >>> ledger.remaining.epsilon
+            3.0
+        """
+        refusals.check_is_budget(budget)
+        if not cls.exists(url):
+            return cls.create(url, budget, as_of=as_of, witness=witness)
+        ledger = cls(url, witness=witness)
+        ledger.check_budget(budget)
+        if as_of not in ledger.versions:
+            raise refusals.undeclared(as_of, ledger._store, ledger._current())
         return ledger
 
     @staticmethod

@@ -60,7 +60,7 @@ def check_study(effect: Effect, study: Study) -> None:
     epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
     for name, planned, value in (
         ("arms", (study.rehearsed(max(effect.n, 2)).arms,), effect.arms),
-        ("outcome", (schema.outcome.name,), effect.outcome),
+        ("outcome", (schema.outcome.title,), effect.outcome),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
         ("protects", (schema.protects,), guarantee.protects),

@@ -91,7 +91,7 @@ class EffectCurve(OtherNames):
         schema = source.schema
         return cls(
             arms=schema.treatment.labels_or_values,
-            outcome=schema.outcome.name,
+            outcome=schema.outcome.title,
             schema=schema,
             n=source.n,
             notes=(*notes, *source.caveats),

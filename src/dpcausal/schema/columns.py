@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import Aliases, Value, checked_aliases, checked_formats, spellings
-from dpcausal.schema.real import Real, check_name
+from dpcausal.schema.real import Real, check_name, titled
 from dpcausal.schema.scale import Scale
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, is_number
@@ -70,6 +70,7 @@ class Binary:
             is rarely true: left out, such units are outside the comparison.
         aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
         strict: Whether texts that differ in capitals or blanks are different values.
+        label: What sentences and axes call the column, such as "death"; its name if left out.
 
     Example:
         >>> Binary("died", values=("no", "yes")).missing_value
@@ -83,9 +84,11 @@ class Binary:
     _: KW_ONLY
     aliases: Aliases = ()
     strict: bool = False
+    label: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        _ = self.title  # raises where a text cannot be printed
         object.__setattr__(self, "values", tuple(map(plain, self.values)))
         check_values(self.name, self.values)
         if self.labels is not None:
@@ -100,6 +103,11 @@ class Binary:
         _check_missing(self.name, self.missing, self.values)
         object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))
         _ = self.spellings  # raises where one stands for two values
+
+    @property
+    def title(self) -> str:
+        """What sentences and axes call the column."""
+        return titled(self.name, self.label)
 
     @property
     def missing_value(self) -> Value:
@@ -141,6 +149,7 @@ class Category:
         missing: What an absent or unknown value counts as.
         aliases: Other spellings in a column of text, by value: `{"black": ["b", "african american"]}`.
         strict: Whether texts that differ in capitals or blanks are different values.
+        label: What sentences and axes call the column, such as "death"; its name if left out.
 
     Example:
         >>> Category("race", ["black", "hispanic", "not recorded"]).missing_value
@@ -153,9 +162,11 @@ class Category:
     _: KW_ONLY
     aliases: Aliases = ()
     strict: bool = False
+    label: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        _ = self.title  # raises where a text cannot be printed
         if isinstance(self.values, str):
             raise SchemaError(
                 expected=f"a list of values for column {self.name!r}",
@@ -167,6 +178,11 @@ class Category:
         _check_missing(self.name, self.missing, self.values)
         object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))
         _ = self.spellings  # raises where one stands for two values
+
+    @property
+    def title(self) -> str:
+        """What sentences and axes call the column."""
+        return titled(self.name, self.label)
 
     @property
     def missing_value(self) -> Value:

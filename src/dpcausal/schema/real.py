@@ -26,6 +26,19 @@ def check_name(name: object) -> None:
     check_plain_text("column name", [name])
 
 
+def titled(name: str, label: str | None, unit: str | None = None) -> str:
+    """Return what sentences and axes call a column: its label, or its name, and its unit in brackets."""
+    for what, text in (("label", label), ("unit", unit)):
+        if text is not None and (not isinstance(text, str) or not text.strip()):
+            raise SchemaError(
+                expected=f"{what}: the words for column {name!r} in sentences and on axes",
+                got=repr(text),
+                hint=f'write for instance label="earnings in 1978", unit="dollars", or leave {what} out.',
+            )
+        check_plain_text(f"{what} of column {name!r}", [] if text is None else [text])
+    return f"{label or name} ({unit})" if unit else label or name
+
+
 @dataclass(frozen=True)
 class Real:
     """A number between two public bounds.
@@ -67,6 +80,8 @@ class Real:
         'numbers as in 1.234,5, without mg'
         >>> Real("admitted", 0, 3650, since="2015-01-01", date_format="%d.%m.%Y").rules
         'dates as days since 2015-01-01, written %d.%m.%Y'
+        >>> Real("re78", 0, 60_000, label="earnings in 1978", unit="dollars").title
+        'earnings in 1978 (dollars)'
     """
 
     name: str
@@ -85,9 +100,12 @@ class Real:
     typical: tuple[float, float] | None = None
     transform: Transform | None = None
     scale: Scale | None = None
+    label: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        _ = self.title  # raises where a text cannot be printed
         _check_bounds(self.name, self.low, self.high)
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
@@ -145,6 +163,11 @@ class Real:
                     got=f"knots from {first:g} to {last:g}",
                     hint="give the score of a bound, rather than that of a value beyond it.",
                 )
+
+    @property
+    def title(self) -> str:
+        """What sentences and axes call the column."""
+        return titled(self.name, self.label, self.unit)
 
     @property
     def missing_value(self) -> float:

@@ -394,5 +394,9 @@ def _described(column: Column) -> str:
     """Return a column's name with its bounds or values, in words."""
     if isinstance(column, Real):
         further = "".join(f", {words}" for words in (column.in_models, column.rules) if words)
-        return f"{column.name}: {column.low:,g} to {column.high:,g}{further}"
-    return f"{column.name}: {', '.join(map(str, column.values))}"
+        return f"{_named(column)}: {column.low:,g} to {column.high:,g}{further}"
+    return f"{_named(column)}: {', '.join(map(str, column.values))}"
+
+
+def _named(column: Column) -> str:
+    return column.name if column.title == column.name else f"{column.name}, {column.title}"

@@ -107,7 +107,7 @@ class ClusterTrial(BaseEstimator):
             estimand=f"average treatment effect over persons{risk}: mean outcome with all clusters treated minus mean "
             "outcome with none",
             arms=labels,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=arms[1].mean - arms[0].mean,
             sampling_sd=None if few else math.sqrt(max(variance, 0.0)),
             noise=(noise,),

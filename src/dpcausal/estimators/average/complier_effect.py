@@ -126,7 +126,7 @@ class ComplierEffect(BaseEstimator):
             estimand=f"complier average causal effect: mean effect of {self.received} on units that receive it if and "
             "only if assigned to it",
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=ratio.values[0],
             sampling_sd=ratio.sampling_sd((1.0,)),
             noise=ratio.noise_along((1.0,)),
@@ -151,7 +151,7 @@ class ComplierEffect(BaseEstimator):
             p_values_hold=bool(weak and not refusal),
             contrasts=parts,
             ratio=True,
-            quantity=f"mean of {source.schema.outcome.name} among compliers",
+            quantity=f"mean of {source.schema.outcome.title} among compliers",
         )
         bias = (left_in[0] + abs(effect.estimate) * left_in[1]) / max(abs(share) - left_in[1], 1 / source.n)
         effect = warned(effect.with_bias(bias), source.schema, signs)

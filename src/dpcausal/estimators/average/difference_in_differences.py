@@ -207,8 +207,8 @@ class DifferenceInDifferences(BaseEstimator):
         return Effect(
             estimand="average treatment effect on the treated: mean change with treatment minus mean change without",
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
-            quantity=f"mean change of {source.schema.outcome.name}",
+            outcome=source.schema.outcome.title,
+            quantity=f"mean change of {source.schema.outcome.title}",
             estimate=effect.values[0],
             sampling_sd=effect.sampling_sd((1.0,)),
             noise=effect.noise_along((1.0,)),

@@ -71,7 +71,7 @@ class DifferenceInMeans(BaseEstimator):
         effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=difference.values[0],
             sampling_sd=means.sampling_sd((-1.0, 1.0)) if means else None,
             noise=difference.noise_along((1.0,)),

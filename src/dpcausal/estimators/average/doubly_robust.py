@@ -291,7 +291,7 @@ class DoublyRobust(BaseEstimator):
         effect = Effect(
             estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=mean.estimate,
             sampling_sd=mean.sampling_sd,
             noise=noise,

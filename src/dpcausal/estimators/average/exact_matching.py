@@ -84,7 +84,7 @@ class ExactMatching(BaseEstimator):
         found = Effect(
             estimand="average treatment effect, units in strata without both arms counting as without an effect",
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=estimate,
             sampling_sd=_sampling_sd(release, source, strata, query.weight_cap),
             noise=(NoiseTerm("laplace" if delta else release.family, scale),),

@@ -225,7 +225,7 @@ class FormulaEstimator(BaseEstimator):
         effect = Effect(
             estimand=self.estimand,
             arms=(self.contrast[0], self.contrast[1]) if self.contrast else source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=estimate if usable else 0.0,
             sampling_sd=None if reason else variance**0.5,
             noise=_noise(release, derivatives if usable else np.zeros(len(sums))),

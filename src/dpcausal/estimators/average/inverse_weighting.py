@@ -243,7 +243,7 @@ class InverseWeighting(BaseEstimator):
         effect = Effect(
             estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=arms.estimate,
             sampling_sd=arms.sampling_sd,
             noise=arms.noise,

@@ -162,7 +162,7 @@ class PropensityMatching(BaseEstimator):
         effect = Effect(
             estimand="average treatment effect over units with matches",
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=matches.value("effect") * largest,
             sampling_sd=sampling_sd,
             noise=(matches.noise_term("effect", largest),),

@@ -135,8 +135,8 @@ class QuantileEffects(BaseEstimator):
             target=self.weights if weighted else "ATE",
             clip=weighted.query.clip if weighted else None,
             arms=labels,
-            outcome=source.schema.outcome.name,
-            quantity=f"{named} of {source.schema.outcome.name}",
+            outcome=source.schema.outcome.title,
+            quantity=f"{named} of {source.schema.outcome.title}",
             estimate=contrasts.values[place],
             sampling_sd=contrasts.sampling_sd(along),
             noise=_terms(contrasts.noise_along(along)),
@@ -229,7 +229,7 @@ def _curves(both: Distributions, source: Source) -> ArmCurves:
         names=tuple(f"{label}, below {format_number(edge)}" for label in labels for edge in grid),
         values=tuple(float(arm.shares[edge]) for arm in both.arms for edge in edges),
     )
-    return ArmCurves("distribution", source.schema.outcome.name, grid, labels, joint)
+    return ArmCurves("distribution", source.schema.outcome.title, grid, labels, joint)
 
 
 def _arm_sizes(both: Distributions, labels: tuple[str, str]) -> JointEstimate:

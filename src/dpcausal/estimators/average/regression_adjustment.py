@@ -141,7 +141,7 @@ class RegressionAdjustment(BaseEstimator):
         effect = Effect(
             estimand=f"average treatment effect{kind}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=posterior.effect,
             sampling_sd=sampling_sd,
             noise=noise,

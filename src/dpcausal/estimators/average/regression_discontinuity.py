@@ -106,7 +106,7 @@ class RegressionDiscontinuity(BaseEstimator):
         effect = Effect(
             estimand=f"effect at the cutoff: mean effect of treatment on units with {at}",
             arms=arms,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=sides[1].line.at_cutoff - sides[0].line.at_cutoff,
             sampling_sd=means.sampling_sd((-1.0, 1.0)),
             noise=means.noise_along((-1.0, 1.0)),
@@ -130,7 +130,7 @@ class RegressionDiscontinuity(BaseEstimator):
             no_interval=next((side.refusal for side in sides if side.refusal), ""),
             arm_means=means,
             arm_sizes=sizes,
-            quantity=f"mean of {source.schema.outcome.name} at the cutoff",
+            quantity=f"mean of {source.schema.outcome.title} at the cutoff",
         )
         return warned(effect, source.schema, Signs())
 

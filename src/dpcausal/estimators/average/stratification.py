@@ -137,7 +137,7 @@ class Stratification(BaseEstimator):
             estimand=_estimand(target, query.cap),
             target=target,
             arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=inside.values[0] - left.confounding,
             sampling_sd=_sampling_sd(release, source, size, variance.value, query.cap),
             noise=(*inside.noise_along([1 + left.ratio]), *left.noise),

@@ -133,7 +133,7 @@ class Survival(BaseEstimator):
             target=self.weights if weighted else "ATE",
             clip=weighted.query.clip if weighted else None,
             arms=arms,
-            outcome=source.schema.outcome.name,
+            outcome=source.schema.outcome.title,
             estimate=effect_alone.values[0],
             sampling_sd=effect_alone.sampling_sd([1.0]),
             noise=few_terms(effect_alone.noise_along([1.0])),
@@ -224,7 +224,7 @@ def _curves(found: FollowUp, words: "_Words", schema: Schema) -> tuple[ArmCurves
     return tuple(
         ArmCurves(
             quantity,
-            schema.outcome.name,
+            schema.outcome.title,
             times,
             arms,
             found.estimates(names, found.measured.values[name], found.measured.slopes[name]),

@@ -93,7 +93,7 @@ class Winsorised(BaseEstimator):
         )
         return replace(
             effect.with_bias(found.bias),
-            estimand=effect.estimand + found.words(source.schema.outcome.name),
+            estimand=effect.estimand + found.words(source.schema.outcome.title),
             method=f"{effect.method}; outcomes winsorised at bounds from noisy counts",
             guarantee=replace(guarantee, delta=effect.guarantee.delta),
             assumptions=(*effect.assumptions, *found.assumptions),
