@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from dpcausal.schema.columns import Binary as Binary
     from dpcausal.schema.columns import Category as Category
     from dpcausal.schema.columns import Unit as Unit
+    from dpcausal.schema.layer import Layer as Layer
     from dpcausal.schema.real import Real as Real
     from dpcausal.schema.schema import Schema as Schema
     from dpcausal.schema.treatment import Treatment as Treatment
@@ -159,6 +160,7 @@ _HOMES = {
     "InverseWeighting": "dpcausal.estimators.average.inverse_weighting",
     "KernelLearner": "dpcausal.estimators.conditional.kernel_learner",
     "Learner": "dpcausal.vault.numerics.learners",
+    "Layer": "dpcausal.schema.layer",
     "Ledger": "dpcausal.ledger",
     "Population": "dpcausal.ledger",
     "Look": "dpcausal.inference",
