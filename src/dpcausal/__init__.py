@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.conditional.subgroups import SubgroupEffects as SubgroupEffects
     from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
+    from dpcausal.experiment import Earlier as Earlier
     from dpcausal.experiment import Experiment as Experiment
     from dpcausal.experiment import Metric as Metric
     from dpcausal.experiment import Scorecard as Scorecard
@@ -151,6 +152,7 @@ _HOMES = {
     "DpcausalError": "dpcausal.errors",
     "Effect": "dpcausal.results.effect",
     "EffectCurve": "dpcausal.results.curve",
+    "Earlier": "dpcausal.experiment",
     "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average.exact_matching",
     "FactorialEffects": "dpcausal.estimators.average.factorial_effects",
