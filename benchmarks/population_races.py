@@ -5,6 +5,8 @@
 First, experiments race for a budget that affords only a part of them. Then those that have a budget spend a part of it
 and give the rest back. Real processes, real SIGKILL, a real database: PostgreSQL where DPCAUSAL_POSTGRES names a
 server, otherwise an SQLite file. Whatever a killed process did not confirm is asked again by another.
+
+With `--buckets 250`, two experiments race for each bucket of a layer, and the others for the rest of the budget.
 """
 
 import argparse
@@ -24,13 +26,13 @@ from pathlib import Path
 from random import Random
 
 import dpcausal as dpc
-from dpcausal.errors import BudgetExceededError
+from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
 from tests.support.postgres import VARIABLE, fresh_database
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["dpcausal", "dpcausal.ledger", "psycopg", "tests.support.postgres"])
-NAME, AS_OF = "shoppers", "2026-06-30"
+NAME, AS_OF, LAYER = "shoppers", "2026-06-30", "page"
 PRICE, SPENT = dpc.Budget(epsilon=0.01), Event(family="laplace", epsilon=0.004, delta=0.0, mu=0.0)
 
 
@@ -45,19 +47,30 @@ def population_at(url: str) -> dpc.Population:
     return population
 
 
+def ask(url: str, experiment: str) -> dpc.Ledger:
+    """Ask for an experiment's budget; one that is called bucket-7-1 asks for bucket 7 of the layer."""
+    words = experiment.split("-")
+    buckets = [int(words[1])] if words[0] == "bucket" else []
+    layer = LAYER if buckets else ""
+    return population_at(url).allocate(experiment, PRICE, as_of=AS_OF, layer=layer, buckets=buckets)
+
+
 def allocate(url: str, experiment: str) -> str:
-    """Ask for an experiment's budget."""
+    """Ask for an experiment's budget, and return what came of it."""
     try:
-        population_at(url).allocate(experiment, PRICE, as_of=AS_OF)
+        ask(url, experiment)
     except BudgetExceededError:
         return "refused"
+    except LedgerError as error:
+        if "that no open experiment has" not in str(error):
+            raise
+        return "taken"
     return "allocated"
 
 
 def spend_and_close(url: str, experiment: str) -> str:
     """Spend a part of an experiment's budget, unless that was done before, and give the rest back."""
-    population = population_at(url)
-    ledger = population.allocate(experiment, PRICE, as_of=AS_OF)
+    population, ledger = population_at(url), ask(url, experiment)
     ledger.grant("query", SPENT, {})  # also where it was granted before, and the ledger closed since
     ledger.debit("query")
     return str(population.close(experiment))
@@ -131,19 +144,38 @@ def with_kills(  # noqa: PLR0913, PLR0917
 
 
 def measure(  # noqa: PLR0913, PLR0917
-    url: str, count: int, closed: int, kills: int, seed: int, processes: int, threads: int
+    url: str, count: int, closed: int, kills: int, seed: int, processes: int, threads: int, buckets: int = 0
 ) -> dict[str, object]:
-    """Race for a budget, close a part of what was allocated, and compare the ledgers with what was confirmed."""
-    random, affordable = Random(seed), count * 7 // 10  # noqa: S311 (moments to kill at)
-    cap = PRICE.epsilon * (affordable + 0.5)
-    dpc.Population.create(url, NAME, dpc.Budget(epsilon=round(cap, 6)))
-    names = [f"experiment-{place}" for place in range(count)]
+    """Race for a budget, close a part of what was allocated, and compare the ledgers with what was confirmed.
+
+    Args:
+        url: The database.
+        count: How many experiments ask for a budget.
+        closed: How many of those that have one are closed again.
+        kills: How many processes are killed meanwhile.
+        seed: Of the moments to kill at.
+        processes: How many processes ask.
+        threads: How many requests each has in flight.
+        buckets: How many buckets a layer has, for each of which two of the experiments ask.
+    """
+    random, everybody = Random(seed), count - 2 * buckets  # noqa: S311 (moments to kill at)
+    affordable = everybody * 7 // 10
+    cap = PRICE.epsilon * (affordable + (buckets > 0) + 0.5)
+    layers = {LAYER: dpc.Layer("bucket", buckets)} if buckets else None
+    population = dpc.Population.create(url, NAME, dpc.Budget(epsilon=round(cap, 6)), layers=layers)
+    if buckets:  # so that the others find the cost of the layer charged already
+        population.allocate("bucket-0-0", PRICE, as_of=AS_OF, layer=LAYER, buckets=[0])
+    names = [f"experiment-{place}" for place in range(everybody)]
+    names += [f"bucket-{place}-{rival}" for place in range(buckets) for rival in range(2)]
+    random.shuffle(names)
     begun = time.perf_counter()
     answers, killed = with_kills(url, allocate, names, processes, threads, kills, random)
     seconds = time.perf_counter() - begun
     population = dpc.Population(url, NAME)
     population.verify()
-    there = [each.name for each in population.experiments()]
+    experiments = population.experiments()
+    there = [each.name for each in experiments]
+    held = [bucket for each in experiments if each.claim for bucket in each.claim.buckets]
     confirmed = {name for name, answer in answers.items() if answer == "allocated"}
     over_cap = population.allocated.epsilon > population.budget.epsilon
     closing = sorted(confirmed)[:closed]
@@ -151,13 +183,22 @@ def measure(  # noqa: PLR0913, PLR0917
     population.verify()
     after = population.experiments()
     price, spent = (Fraction(str(amount)) for amount in (PRICE.epsilon, SPENT.epsilon))
-    expected = len(confirmed) * price - len(closing) * (price - spent)
+    # By person: experiments on everybody add up, and of the layer's each person is in one.
+    costs = {name: spent if name in closing else price for name in confirmed}
+    costliest = max((cost for name, cost in costs.items() if name.startswith("bucket")), default=Fraction(0))
+    expected = sum(cost for name, cost in costs.items() if not name.startswith("bucket")) + costliest
     ledgers = [dpc.Ledger(f"{url}?ledger={NAME}/{name}") for name in closing[:20]]
+    layered = {
+        "buckets": buckets,
+        "buckets_of_two": len(held) - len(set(held)),
+        "buckets_of_none": buckets - len(set(held)),
+        "buckets_taken": sum(answer == "taken" for answer in answers.values()),
+    }
     return {
         "requests": count,
         "in_flight_at_once": processes * threads,
         "processes_killed": killed,
-        "affordable": affordable,
+        "affordable": affordable + buckets,
         "allocated": len(there),
         "allocated_twice": len(there) - len(set(there)),
         "confirmed_and_lost": len(confirmed - set(there)),
@@ -171,13 +212,21 @@ def measure(  # noqa: PLR0913, PLR0917
         "allocated_after_closing_is_exact": population.allocated.epsilon == float(expected),
         "closed_without_record": len(set(closing) - {each.name for each in after if each.returned}),
         "ledgers_that_spent_another_amount": sum(ledger.spent.epsilon != SPENT.epsilon for ledger in ledgers),
+        **(layered if buckets else {}),
     }
 
 
 def failures(found: Mapping[str, object]) -> list[str]:
     """Return what should not have happened."""
-    zeros = ("allocated_twice", "confirmed_and_lost", "allocated_and_not_confirmed", "not_answered", "over_cap")
-    wrong = [name for name in (*zeros, "closed_without_record", "ledgers_that_spent_another_amount") if found[name]]
+    zeros: tuple[str, ...] = (
+        "allocated_twice",
+        "confirmed_and_lost",
+        "allocated_and_not_confirmed",
+        "not_answered",
+        "over_cap",
+    )
+    zeros += ("closed_without_record", "ledgers_that_spent_another_amount", "buckets_of_two", "buckets_of_none")
+    wrong = [name for name in zeros if found.get(name)]
     wrong += ["allocated"] * (found["allocated"] != found["affordable"])
     return wrong + ["allocated_after_closing"] * (not found["allocated_after_closing_is_exact"])
 
@@ -198,13 +247,21 @@ def main() -> None:
     parser.add_argument("--closed", type=int, default=100, help="experiments that are closed again")
     parser.add_argument("--kills", type=int, default=60, help="processes that are killed")
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--buckets", type=int, default=0, help="of a layer, for each of which two experiments ask")
     parser.add_argument("--threads", type=int, default=5, help="requests in flight in each process")
     parser.add_argument("--seed", type=int, default=0, help="of the moments to kill at")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     with fresh_place() as url:
         found = measure(
-            url, chosen.requests, chosen.closed, chosen.kills, chosen.seed, chosen.processes, chosen.threads
+            url,
+            chosen.requests,
+            chosen.closed,
+            chosen.kills,
+            chosen.seed,
+            chosen.processes,
+            chosen.threads,
+            chosen.buckets,
         )
         found = {"database": url.partition(":")[0].partition("+")[0], **found}
     print(

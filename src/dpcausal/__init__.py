@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.conditional.subgroups import SubgroupEffects as SubgroupEffects
     from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
+    from dpcausal.experiment import Earlier as Earlier
     from dpcausal.experiment import Experiment as Experiment
     from dpcausal.experiment import Metric as Metric
     from dpcausal.experiment import Scorecard as Scorecard
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     from dpcausal.schema.columns import Binary as Binary
     from dpcausal.schema.columns import Category as Category
     from dpcausal.schema.columns import Unit as Unit
+    from dpcausal.schema.layer import Layer as Layer
     from dpcausal.schema.real import Real as Real
     from dpcausal.schema.schema import Schema as Schema
     from dpcausal.schema.treatment import Treatment as Treatment
@@ -146,6 +148,7 @@ _HOMES = {
     "DpcausalError": "dpcausal.errors",
     "Effect": "dpcausal.results.effect",
     "EffectCurve": "dpcausal.results.curve",
+    "Earlier": "dpcausal.experiment",
     "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average.exact_matching",
     "FactorialEffects": "dpcausal.estimators.average.factorial_effects",
@@ -154,6 +157,7 @@ _HOMES = {
     "Guarantee": "dpcausal.guarantee",
     "InverseWeighting": "dpcausal.estimators.average.inverse_weighting",
     "KernelLearner": "dpcausal.estimators.conditional.kernel_learner",
+    "Layer": "dpcausal.schema.layer",
     "Ledger": "dpcausal.ledger",
     "Population": "dpcausal.ledger",
     "Look": "dpcausal.inference",

@@ -27,6 +27,14 @@ def test_experiments_that_race_and_die_stay_within_the_budget() -> None:
     assert population_races.failures(found) == []
 
 
+def test_buckets_that_are_raced_for_have_one_experiment() -> None:
+    with population_races.fresh_place() as url:
+        found = population_races.measure(url, count=24, closed=4, kills=2, seed=3, processes=2, threads=2, buckets=7)
+    assert (found["allocated"], found["buckets_taken"]) == (14, 7)
+    assert population_races.failures(found) == []
+    assert population_races.failures(found | {"buckets_of_two": 1}) == ["buckets_of_two"]
+
+
 def test_closing_counts_every_grant_that_was_made_meanwhile() -> None:
     with population_races.fresh_place() as url:
         people = dpc.Population.create(url, "people", dpc.Budget(epsilon=2))

@@ -43,6 +43,26 @@ def test_what_a_population_declares_is_shown() -> None:
     assert (document["unit"], document["public"]) == ("user", "arm, cell")
 
 
+def test_layers_are_shown_with_what_is_free() -> None:
+    population("create", "--epsilon", 3, "--layer", "page=bucket:100")
+    terms = ("--epsilon", 1, "--as-of", "week 12", "--layer", "page", "--buckets", "0-19,40")
+    allocated = population("allocate", "button", *terms)
+    assert "Its units are those in buckets 0-19, 40 of the layer page, by bucket." in allocated.output
+    document = json.loads(population("show", "--json").stdout)
+    assert document["experiments"][0]["buckets"] == "page: 0-19, 40"
+    assert [(line["buckets"], line["experiment"]) for line in document["layers"]] == [
+        ("0-19", "button"),
+        ("20-39", "free"),
+        ("40", "button"),
+        ("41-99", "free"),
+    ]
+    assert [line["left"] for line in document["layers"]][:2] == ["epsilon 2, delta 0", "epsilon 3, delta 0"]
+    for wrong in ("page", "page=bucket", "page=bucket:x"):
+        assert population("create", "--epsilon", 3, "--layer", wrong).exit_code == 2
+    assert population("allocate", "other", *terms[:-1], "0-x").exit_code == 2
+    assert population("allocate", "other", *terms).exit_code == 2
+
+
 def test_refusals_and_damage_have_an_exit_status() -> None:
     assert population("show").exit_code == 2
     population("create", "--epsilon", 1)

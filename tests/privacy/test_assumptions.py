@@ -29,6 +29,7 @@ from dpcausal.ledger import DataSet, refusals
 from dpcausal.ledger import allocation as allocations
 from dpcausal.ledger import population as populations
 from dpcausal.ledger.allocation import Allocation
+from dpcausal.ledger.layers import Allocated
 from dpcausal.queries import ArmMoments, Cut, LookMoments, Query
 from dpcausal.queries.calibration import Asked
 from dpcausal.schema import schema as schemas
@@ -214,6 +215,34 @@ def _other_terms(folder: Path) -> Move:
     return lambda: population.allocate("e", dpc.Budget(epsilon=2, delta=1e-6), as_of=AS_OF)
 
 
+LAYERS = {"page": dpc.Layer("ward", 2)}
+
+
+def _in_a_layer(folder: Path) -> tuple[dpc.Population, dpc.Ledger]:
+    place = f"sqlite:///{folder / 'population.db'}"
+    population = dpc.Population.create(place, "people", dpc.Budget(epsilon=4, delta=1e-4), unit="who", layers=LAYERS)
+    return population, population.allocate("e", BUDGET, as_of=AS_OF, layer="page", buckets=[1])
+
+
+def _other_buckets(folder: Path) -> Move:
+    population, _ = _in_a_layer(folder)
+    return lambda: population.allocate("e", BUDGET, as_of=AS_OF, layer="page", buckets=[0, 1])
+
+
+def _taken_buckets(folder: Path) -> Move:
+    population, _ = _in_a_layer(folder)
+    return lambda: population.allocate("f", BUDGET, as_of=AS_OF, layer="page", buckets=[0, 1])
+
+
+def _claimed_schema(folder: Path) -> Move:
+    _, ledger = _in_a_layer(folder)
+    return lambda: opened(ledger, replace(SCHEMA, claim=dpc.Layer("hour", 2).claim("page", [1])))
+
+
+def _unclaimed_schema(_: Path) -> Move:
+    return lambda: opened(new_ledger(), replace(SCHEMA, claim=dpc.Layer("ward", 2).claim("page", [1])))
+
+
 OUTCOME = dpc.Schema(ARM, dpc.Real("y", 0, 1), [X], protects="outcome")
 TRIAL = dpc.Schema(ARM, dpc.Real("y", 0, 1), [X], protects="record_within_arm")
 KEPT = replace(SCHEMA, outcome=dpc.Real("y", 0, 1, missing=0))
@@ -288,6 +317,10 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "the period of a budget": Attempt(_next_period, LedgerError, "a day within the period"),
     "the terms of an allocation": Attempt(_other_terms, LedgerError, "what was allocated to the experiment"),
+    "the buckets of an experiment": Attempt(_other_buckets, LedgerError, "what was allocated to the experiment"),
+    "that buckets have one open experiment": Attempt(_taken_buckets, LedgerError, "that no open experiment has"),
+    "the column of buckets": Attempt(_claimed_schema, SchemaError, "the units that the ledger is for"),
+    "that units are in any bucket": Attempt(_unclaimed_schema, SchemaError, "the units that the ledger is for"),
 }
 
 
@@ -351,6 +384,16 @@ def _any_column_as_cohort(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LookMoments, "looks", lambda query, schema: query.cohorts.bins(schema))
 
 
+def _own_claims(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        door, "claimed", lambda schema, ledger: schema if schema.claim else replace(schema, claim=ledger.claim)
+    )
+
+
+def _buckets_of_anyone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Allocated, "holders", lambda *_: {""})
+
+
 MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
     "a data set without its unit": (_data_set_without(unit=None), (*ATTEMPTS,)[:5]),
     "a data set without what is protected": (
@@ -410,7 +453,12 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]]
         ),
     ),
     "periods that never end": (_without(Allocation, "check_day"), ("the period of a budget",)),
-    "allocations on any terms": (_without(refusals, "check_terms"), ("the terms of an allocation",)),
+    "allocations on any terms": (
+        _without(refusals, "check_terms"),
+        ("the terms of an allocation", "the buckets of an experiment"),
+    ),
+    "buckets that several have": (_buckets_of_anyone, ("that buckets have one open experiment",)),
+    "schemas with any buckets": (_own_claims, ("the column of buckets", "that units are in any bucket")),
 }
 """What removes one mechanism, and the attempts that are then no longer refused."""
 

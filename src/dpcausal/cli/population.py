@@ -1,5 +1,6 @@
 """`dpcausal population`: one budget for every experiment on the same people."""
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,10 +41,17 @@ def create(  # noqa: PLR0913, PLR0917
     public: Annotated[
         list[str] | None, typer.Option(help="A column with public values, if --protects is not record. Repeatable.")
     ] = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A layer of exclusive experiments, as name=column:buckets, such as page=bucket:100. Repeatable."
+        ),
+    ] = None,
     witness: WitnessAddress = "",
 ) -> None:
     """Create a population. Its budget is final."""
     from dpcausal.ledger import Budget, Population  # noqa: PLC0415 (slow to load)
+    from dpcausal.schema.layer import read_layers  # noqa: PLC0415 (slow to load)
 
     budget = Budget(epsilon=epsilon, delta=delta, rule=rule)  # type: ignore[arg-type]
     made = Population.create(
@@ -54,6 +62,7 @@ def create(  # noqa: PLR0913, PLR0917
         protects=protects,  # type: ignore[arg-type]
         unit=unit,
         public=public or (),
+        layers=read_layers(layer or ()),
         witness=witness_address(witness),
     )
     typer.echo(f"Created the population {name} at {made.address}, with a budget of {budget}.")
@@ -68,16 +77,28 @@ def allocate(  # noqa: PLR0913, PLR0917
     epsilon: Annotated[float, typer.Option(help="The experiment's budget. It cannot be raised later.")],
     as_of: AsOf,
     delta: Annotated[float, typer.Option(help="Its delta.")] = 0.0,
+    layer: Annotated[str, typer.Option(help="The layer in which it has buckets; on everybody if left out.")] = "",
+    buckets: Annotated[str, typer.Option(help="Its buckets in the layer, such as 0-19,40.")] = "",
     witness: PopulationWitness = "",
     ledger_witness: LedgerWitness = "",
 ) -> None:
     """Take an experiment's budget out of the population's, and create the experiment's ledger. Safe to repeat."""
     from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load)
+    from dpcausal.schema.layer import read_buckets  # noqa: PLC0415 (slow to load)
 
     opened = _opened(place, name, witness)
     budget = Budget(epsilon=epsilon, delta=delta, rule=opened.budget.rule)
-    ledger = opened.allocate(experiment, budget, as_of=as_of, witness=witness_address(ledger_witness))
+    ledger = opened.allocate(
+        experiment,
+        budget,
+        as_of=as_of,
+        layer=layer,
+        buckets=read_buckets(buckets) if buckets else (),
+        witness=witness_address(ledger_witness),
+    )
     typer.echo(f"The experiment {experiment} has a budget of {budget}. Its ledger: {ledger.address}")
+    if ledger.claim:
+        typer.echo(f"Its units are those in {ledger.claim}.")
     typer.echo(f"The population has left: {opened.remaining}.")
 
 
@@ -117,18 +138,24 @@ def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationW
         {
             "experiment": each.name,
             "period": each.period,
+            **(
+                {"buckets": f"{each.claim.name}: {each.claim.text}" if each.claim else "everybody"}
+                if opened.layers
+                else {}
+            ),
             "budget": str(each.budget),
             "returned": str(each.returned) if each.returned else "",
             "ledger": each.ledger,
         }
         for each in experiments
     ]
+    buckets = [line for name in opened.layers for line in _bucket_lines(opened, name)]
     if as_json:
-        typer.echo(json.dumps(about | {"experiments": lines}))
+        typer.echo(json.dumps(about | {"experiments": lines} | ({"layers": buckets} if opened.layers else {})))
         return
-    if lines:
-        table = Table(*(heading for heading in lines[0] if heading != "ledger"))
-        for line in lines:
+    for listed in filter(None, (lines, buckets)):
+        table = Table(*(heading for heading in listed[0] if heading != "ledger"))
+        for line in listed:
             table.add_row(*(Text(value) for heading, value in line.items() if heading != "ledger"))
         Console().print(table)
     for label, words in about.items():
@@ -147,6 +174,24 @@ def verify(place: Place, name: Name, witness: PopulationWitness = "") -> None:
     entries = opened.entries()
     typer.echo(f"Intact: {count_of(len(entries), 'entry', 'entries')}, the last of which is {entries[-1].digest}.")
     typer.echo(f"{opened.guarantee[0].upper()}{opened.guarantee[1:]}.")
+
+
+def _bucket_lines(opened: "Population", name: str) -> list[dict[str, str]]:
+    """Return the buckets of a layer, those that are equal side by side as one line."""
+    lines, first = [], 0
+    for bucket, run in itertools.groupby(opened.buckets(name)):
+        last = first + len(list(run)) - 1
+        lines.append(
+            {
+                "layer": f"{name}, by {opened.layers[name].column}",
+                "buckets": f"{first}-{last}" if last > first else f"{first}",
+                "experiment": bucket.holder or "free",
+                "allocated": str(opened.budget.spent(bucket.total)),
+                "left": str(opened.remaining_in(name, [first])),
+            }
+        )
+        first = last + 1
+    return lines
 
 
 def _opened(place: str, name: str, witness: str) -> "Population":

@@ -37,6 +37,9 @@ _KINDS = {
     "ratio": "difference of ratios of sums, by the delta method",
 }
 
+_FAR = 0.2
+"""A linearised ratio says so where it is further from the earlier one, as a share: there it differs from the ratio."""
+
 
 @dataclass(frozen=True)
 class _Sums:
@@ -119,7 +122,7 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
 
     def formula(value: ValueOf) -> Numbers:
         columns = _columns(sums, metric, value)
-        slope = _slope(sums, columns, value) if metric.covariate else 0.0
+        slope = _slope(sums, columns, value) if metric.covariate and not metric.earlier else 0.0
         return _values(metric, np.array([each.means for each in columns]), sums.sizes(value), slope)
 
     columns, sizes = _columns(sums, metric, sums.release.value), sums.sizes(sums.release.value)
@@ -129,7 +132,14 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
         first, second = columns
         covariances[0, 0], covariances[1, 1] = first.variances, second.variances
         covariances[0, 1] = covariances[1, 0] = _covariances(sums, first, second, sums.release.value)
-    if metric.covariate:
+    if metric.earlier:
+        note = f"added up for each unit: {metric.residual_in_words}"
+        moved = np.abs(_values(metric, np.array([each.means for each in columns]), sizes, 0.0) - metric.earlier.slope)
+        if metric.denominator is not None and moved.max() > _FAR * abs(metric.earlier.slope):
+            note += (
+                f"; the ratio is over {_FAR:.0%} from the earlier one in an arm, where a linearised ratio is another"
+            )
+    elif metric.covariate:
         slope = _slope(sums, columns, sums.release.value)
         before, left = sizes @ covariances[0, 0], sizes @ (covariances[0, 0] - slope * covariances[0, 1])
         gain = max(1 - left / before, 0.0) if before > 0 else 0.0
@@ -138,7 +148,11 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
     by_means = slopes(lambda means: _values(metric, means, sizes, slope), [each.means for each in columns])
     sampling = np.einsum("aci,cdi,bdi->ab", by_means, covariances / np.maximum(sizes - 1, 1.0), by_means)
     means = sums.release.estimates(labels, formula, sampling)
-    if metric.covariate and (left := _error_alone(sums, metric, columns[0], schema) / _error(means)) < _WORSE:
+    if (
+        metric.covariate
+        and not metric.earlier
+        and (left := _error_alone(sums, metric, columns[0], schema) / _error(means)) < _WORSE
+    ):
         note += f"; its own noise costs more: without it the interval would be about {1 - left:.0%} narrower"
     return means, note
 
@@ -162,7 +176,10 @@ def _columns(sums: _Sums, metric: Metric, value: ValueOf) -> list[_Column]:
 
 def _values(metric: Metric, means: Numbers, sizes: Numbers, slope: Numbers) -> Numbers:
     """Return what a metric is in each arm, from the means of its columns, measured from their middles."""
-    values = middle_of(metric.column) + means[0]
+    values = middle_of(metric.declared[0]) + means[0]
+    if metric.earlier is not None:
+        slope, centre = metric.earlier.slope, metric.earlier.centre
+        return slope + values / centre if metric.denominator is not None else values + slope * centre
     if metric.denominator is not None:
         below = middle_of(metric.denominator) + means[1]
         least = _LEAST_DENOMINATOR * half_range(metric.denominator)
@@ -197,7 +214,7 @@ def _slope(sums: _Sums, columns: Sequence[_Column], value: ValueOf) -> Numbers:
 
 def _denominator(sums: _Sums, metric: Metric, places: tuple[int, int]) -> str:
     """Return why a ratio has no interval: its denominator may be 0 in a compared arm. Empty where it has one."""
-    if metric.denominator is None:
+    if metric.denominator is None or metric.earlier is not None:
         return ""
     column, sizes = _column(sums, metric, 1, sums.release.value), sums.sizes(sums.release.value)
     noise = sums.variance("total", column.name) + column.means**2 * sums.variance("size")
@@ -220,16 +237,16 @@ def _effect(  # noqa: PLR0913, PLR0917
 ) -> Effect:
     line = [float(place == places[1]) - float(place == places[0]) for place in range(len(means.names))]
     treatment = source.schema.treatment
-    ratio = metric.denominator is not None
+    ratio, what = metric.denominator is not None, _what(metric)
     return Effect(
-        estimand=f"average treatment effect: {'ratio of sums' if ratio else 'mean'} with all treated minus with none",
+        estimand=f"average treatment effect: {what} with all treated minus with none",
         arms=(means.names[places[0]], means.names[places[1]]),
         outcome=metric.label,
         estimate=means.values[places[1]] - means.values[places[0]],
         sampling_sd=means.sampling_sd(line),
         noise=means.noise_along(line),
         n=source.n,
-        method=_KINDS[metric.kind],
+        method="difference of means, linearised around an earlier release" if metric.earlier else _KINDS[metric.kind],
         guarantee=release.guarantee,
         assumptions=(
             "arms are comparable, as in a randomised experiment",
@@ -248,5 +265,15 @@ def _effect(  # noqa: PLR0913, PLR0917
         no_interval=refused,
         arm_means=means,
         arm_sizes=sizes,
-        quantity=f"ratio of sums {metric.label}" if ratio else "",
+        quantity=f"{'linearised ' if metric.earlier else ''}ratio of sums {metric.label}" if ratio else "",
+    )
+
+
+def _what(metric: Metric) -> str:
+    """Return what is estimated in each arm, in words."""
+    if metric.earlier is None:
+        return "mean" if metric.denominator is None else "ratio of sums"
+    words = f"mean of {metric.residual_in_words}"
+    return (
+        words if metric.denominator is None else f"linearised ratio of sums, {words}, over {metric.earlier.centre:g},"
     )

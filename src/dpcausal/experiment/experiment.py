@@ -172,7 +172,7 @@ class Experiment:
         """What is public about the table: the columns of all metrics. Open a `Vault` with it."""
         columns: dict[str, MetricColumn] = {}
         for metric in self.metrics:
-            for column in metric.declared:
+            for column in metric.in_table:
                 if columns.setdefault(column.name, column) != column:
                     raise StudyError(
                         expected=f"one declaration of the column {column.name!r}",
@@ -193,7 +193,8 @@ class Experiment:
     @property
     def query(self) -> MetricMoments:
         """The sums of all metrics, as an experiment with a single look asks for them."""
-        return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics])
+        residuals = tuple(dict.fromkeys(each.residual for each in self.metrics if each.residual is not None))
+        return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics], residuals)
 
     def release(self, source: Source, look: int | None = None) -> Release:
         """Return the sums of all metrics: one query, or the looks of the schedule so far.
@@ -204,7 +205,7 @@ class Experiment:
             source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
             look: How many cohorts there are so far; None for all of them.
         """
-        moments, first = self.query, f"total_0 of {self.metrics[0].column.name}"
+        moments, first = self.query, f"total_0 of {self.metrics[0].columns[0]}"
         asked = guarantee_for(source, self.epsilon, self.delta)
         if self.cohorts is None:
             if look is not None:
@@ -215,7 +216,7 @@ class Experiment:
                 )
             return source.release(moments, narrower(moments, source, asked, first))
         now = len(self.cohorts.values) if look is None else look
-        query = LookMetrics(Cut(self.cohorts.name), now, moments.metrics, moments.weights)
+        query = LookMetrics(Cut(self.cohorts.name), now, moments.metrics, moments.weights, moments.residuals)
         return released_so_far(query, source, narrower_at_last_look(query, source, asked, first))
 
     def run(self, source: Source, look: int | None = None) -> Scorecard:

@@ -1,20 +1,77 @@
 """Metrics of an experiment, as they are declared."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 from dpcausal.errors import SchemaError
-from dpcausal.queries.metric_moments import MetricColumn
+from dpcausal.queries.metric_moments import MetricColumn, Residual
+from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary, column_from_dict, column_to_dict
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.plain_text import check_plain_text
-from dpcausal.utils.validation import check_keys, is_number
+from dpcausal.utils.validation import build, check_keys, is_number
 
 MetricKind = Literal["mean", "proportion", "ratio"]
 
 _TABLES = ("column", "denominator", "covariate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """What an earlier release, or public knowledge, says of a metric of two columns. It is public.
+
+    With it, one number for each unit is added up, column less slope times the other column, in place of two numbers and
+    their product: there is less to hide, between narrower bounds.
+
+    Attributes:
+        slope: For a ratio the earlier ratio; with a covariate the slope on it. Any slope gives an effect that is right
+            for a metric with a covariate; a good one gives a narrow interval.
+        centre: The earlier mean of the denominator, or of the covariate.
+        low: The lower bound of column less slope times the other; what is below counts as the bound.
+        high: The upper bound.
+
+    Example:
+        >>> views = Real("views", 0, 100, missing=0)
+        >>> earlier = Earlier(slope=0.1, centre=12, low=-4, high=6)
+        >>> print(Metric(Real("clicks", 0, 50, missing=0), denominator=views, earlier=earlier).residual_in_words)
+        clicks less 0.1 times views, held between -4 and 6
+    """
+
+    slope: float
+    centre: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not all(map(is_number, vars(self).values())) or not self.low < self.high:
+            raise SchemaError(
+                expected="numbers as slope, centre, low and high, with low < high",
+                got=repr(self)[:200],
+                hint="take them from an earlier scorecard, which is public: Earlier.ratio(effect, centre).",
+            )
+
+    @classmethod
+    def ratio(cls, effect: Effect, centre: float, *, spread: float = 5.0) -> Self:
+        """Return what the effect of a ratio in an earlier scorecard says of it.
+
+        Args:
+            effect: The effect, as `Scorecard.effect` returns it.
+            centre: The earlier mean of the denominator, for instance from a metric of its own.
+            spread: How many standard deviations of the difference its bounds are apart from 0.
+        """
+        if effect.arm_sizes is None or effect.sampling_sd is None:
+            raise SchemaError(
+                expected="the effect of a metric, with means and sizes of its arms",
+                got=f"one of {effect.outcome}",
+                hint='take it from a scorecard: scorecard.effect("clicks per views").',
+            )
+        sizes = dict(zip(effect.arm_sizes.names, effect.arm_sizes.values, strict=True))
+        parts = sum(1 / max(sizes[arm], 1.0) for arm in effect.arms)
+        bound = spread * effect.sampling_sd * abs(centre) / math.sqrt(parts)
+        return cls(slope=effect.compared_means().values[0], centre=centre, low=-bound, high=bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +80,7 @@ class _Declared:
 
     denominator: MetricColumn | None = None
     covariate: MetricColumn | None = None
+    earlier: Earlier | None = None
     name: str = ""
     weight: float = 1.0
     lower_is_better: bool = False
@@ -41,6 +99,8 @@ class Metric(_Declared):
         column: What is averaged: a `Real` with public bounds, or a `Binary` for a proportion; the numerator of a ratio.
         denominator: What the sum is divided by, for a ratio metric.
         covariate: The same or a similar number from before the experiment, to reduce variance (CUPED). Not for a ratio.
+        earlier: What an earlier release says of a ratio or of a metric with a covariate, for less noise. The ratio is
+            then a linearised one, around the earlier ratio.
         name: What to call the metric; the column's name, or "clicks per views", if left out.
         weight: Its share of the budget, relative to the other metrics.
         lower_is_better: Whether a decrease is an improvement.
@@ -68,11 +128,19 @@ class Metric(_Declared):
                 got=f"{self.label!r} with the covariate {self.covariate.name!r}",
                 hint="adjust the numerator and the denominator as metrics of their own, or leave the covariate out.",
             )
+        if self.earlier is not None and (
+            len(columns) == 1 or (self.denominator is not None and self.earlier.centre == 0)
+        ):
+            raise SchemaError(
+                expected="earlier= for a metric with a covariate, or with a denominator whose mean was not 0",
+                got=repr(self.earlier)[:200],
+                hint="a metric of one column takes narrower bounds from an earlier release: Real(…, low, high).",
+            )
         for_models = any(isinstance(each, Real) and (each.indicator or each != each.measured) for each in columns)
-        if for_models or len(set(self.columns)) != len(columns):
+        if for_models or len({each.name for each in columns}) != len(columns):
             raise SchemaError(
                 expected="different columns without indicator, typical and transform",
-                got=f"columns {', '.join(self.columns)} of {self.label!r}",
+                got=f"columns {', '.join(each.name for each in columns)} of {self.label!r}",
                 hint="leave them out: a metric is in its own unit, and missing= says what a missing value counts as.",
             )
         if not is_number(self.weight) or self.weight <= 0 or not isinstance(self.lower_is_better, bool):
@@ -86,14 +154,37 @@ class Metric(_Declared):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of its columns, one or two, as `MetricMoments` has them."""
-        second = self.denominator or self.covariate
-        return (self.column.name, *([second.name] if second else []))
+        return tuple(each.name for each in self.declared)
 
     @property
     def declared(self) -> tuple[MetricColumn, ...]:
-        """The columns themselves."""
+        """The columns that are added up: those in the table, or the one that is made of both."""
+        if self.residual is not None:
+            return (Real(self.residual.label, self.residual.low, self.residual.high),)
+        return self.in_table
+
+    @property
+    def in_table(self) -> tuple[MetricColumn, ...]:
+        """The columns in the table."""
         second = self.denominator or self.covariate
         return (self.column, *([second] if second else []))
+
+    @property
+    def residual(self) -> Residual | None:
+        """With `earlier`: the column less the slope times the other one."""
+        if self.earlier is None:
+            return None
+        one, other = (each.name for each in self.in_table)
+        slope, low, high = self.earlier.slope, self.earlier.low, self.earlier.high
+        return Residual(f"{one} less {slope!r} {other} from {low!r} to {high!r}", one, other, slope, low, high)
+
+    @property
+    def residual_in_words(self) -> str:
+        """What is added up for each unit, in words; empty without `earlier`."""
+        if self.residual is None:
+            return ""
+        _, one, other, slope, low, high = self.residual
+        return f"{one} less {slope:g} times {other}, held between {low:g} and {high:g}"
 
     @property
     def without_missing(self) -> tuple[str, ...]:
@@ -124,12 +215,14 @@ class Metric(_Declared):
         document: dict[str, Any] = {"name": self.name} if self.name else {}
         document |= {"weight": self.weight} if self.weight != 1 else {}
         document |= {"lower_is_better": True} if self.lower_is_better else {}
+        document |= {"earlier": asdict(self.earlier)} if self.earlier else {}
         tables = {table: getattr(self, table) for table in _TABLES}
         return document | {table: column_to_dict(column) for table, column in tables.items() if column is not None}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the metric that `to_dict` wrote."""
-        check_keys("metric", document, ("column",), (*_TABLES[1:], "name", "weight", "lower_is_better"))
+        check_keys("metric", document, ("column",), (*_TABLES[1:], "earlier", "name", "weight", "lower_is_better"))
         columns = {table: column_from_dict(table, document[table]) for table in _TABLES if table in document}
-        return cls(**{**document, **columns})
+        earlier = {"earlier": build("earlier", Earlier, document["earlier"])} if "earlier" in document else {}
+        return cls(**{**document, **columns, **earlier})

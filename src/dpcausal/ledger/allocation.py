@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self
 
 from dpcausal.errors import LedgerError
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.data_set import DataSet
+from dpcausal.schema.layer import LayerClaim
 from dpcausal.schema.schema import PROTECTS, Protects
 
 Period = Literal["month", "quarter", "year"]
@@ -77,6 +78,7 @@ class Allocation:
         days: The period in which the budget may be spent; None where the population's is never renewed.
         unit: The column that identifies a person; empty where each record is a person.
         public: The columns with public values.
+        claim: The buckets of a layer that the experiment has; None where it is on everybody.
     """
 
     population: str
@@ -86,6 +88,7 @@ class Allocation:
     days: Days | None
     unit: str
     public: tuple[str, ...]
+    claim: LayerClaim | None = None
 
     @property
     def key(self) -> str:
@@ -137,14 +140,18 @@ class Allocation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the allocation as plain values."""
-        return asdict(self)
+        plain = asdict(replace(self, claim=None))
+        del plain["claim"]
+        return plain | ({"claim": self.claim.to_dict()} if self.claim else {})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the allocation that `to_dict` wrote."""
         days = document["days"]
         known = {name: value for name, value in document.items() if name != "allow_unproved"}  # of older populations
-        return cls(**{**known, "public": tuple(document["public"]), "days": Days(**days) if days else None})
+        claim = LayerClaim.from_dict(document["claim"]) if "claim" in document else None
+        read = {"public": tuple(document["public"]), "days": Days(**days) if days else None, "claim": claim}
+        return cls(**{**known, **read})
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,7 @@ class AllocatedExperiment:
         ledger: The address of its ledger.
         period: The period in which it may be spent; empty where the population's budget is never renewed.
         returned: What it gave back when it was closed; None while it is open.
+        claim: The buckets of a layer that it has or had; None where it is on everybody.
     """
 
     name: str
@@ -164,3 +172,4 @@ class AllocatedExperiment:
     ledger: str
     period: str
     returned: Spending | None
+    claim: LayerClaim | None = None

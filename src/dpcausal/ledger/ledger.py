@@ -23,6 +23,7 @@ from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
+from dpcausal.schema.layer import LayerClaim
 from dpcausal.utils.text import html_bar, html_table
 
 _FILE = "sqlite:///"
@@ -183,6 +184,11 @@ class Ledger(Answers):
     def _read_opening(self, opening: dict[str, Any]) -> None:
         allocated = opening.get("allocation")
         self.allocation = Allocation.from_dict(allocated) if allocated else None
+
+    @property
+    def claim(self) -> LayerClaim | None:
+        """The buckets of a layer whose units are those of its tables, as the population allocated them; or None."""
+        return self.allocation.claim if self.allocation else None
 
     def _check_open(self) -> None:
         """Raise unless budget may be reserved: the ledger is open, and today is within its period if it has one."""

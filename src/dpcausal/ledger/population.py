@@ -1,23 +1,26 @@
 """The ledger of a population: one budget, from which every experiment on the same people has its own."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.ledger import refusals, verification
-from dpcausal.ledger.allocated_total import AllocatedTotal, label_of, plain_total, total_of
+from dpcausal.ledger.allocated_total import AllocatedTotal, label_of, layers_of
 from dpcausal.ledger.allocation import MONTHS, AllocatedExperiment, Allocation, Days, Period, check_name, today
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import check_version
 from dpcausal.ledger.journal import Journal, begin
+from dpcausal.ledger.layers import Bucket, plain_total, total_of
 from dpcausal.ledger.ledger import Ledger
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store, named
 from dpcausal.ledger.witness import Witness, open_witness
+from dpcausal.schema.layer import Layer, LayerClaim
 from dpcausal.schema.schema import PROTECTS, Protects
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
@@ -44,6 +47,7 @@ class Population(Journal[AllocatedTotal]):
         protects: The least that each experiment must protect.
         unit: The column that identifies a person in every experiment's table; empty where each record is a person.
         public: The columns that an experiment may declare public.
+        layers: The layers of exclusive experiments, by name.
 
     Example:
         >>> import tempfile
@@ -54,6 +58,15 @@ class Population(Journal[AllocatedTotal]):
         epsilon 2.5, delta 0
         >>> print(shoppers.close("checkout-button"))
         epsilon 0.5, delta 0
+
+        Experiments of a layer have different people, and cost each of them what the costliest bucket costs:
+
+        >>> readers = Population.create(place, "readers", Budget(epsilon=3), layers={"page": Layer("bucket", 10)})
+        >>> for at, name in enumerate(["headline", "picture"]):
+        ...     part = range(5 * at, 5 * at + 5)
+        ...     ledger = readers.allocate(name, Budget(epsilon=1), as_of="week 12", layer="page", buckets=part)
+        >>> print(readers.allocated)
+        epsilon 1, delta 0
     """
 
     def __init__(self, url: str, name: str, *, witness: str | None = None) -> None:
@@ -71,6 +84,7 @@ class Population(Journal[AllocatedTotal]):
         protects: Protects = "record",
         unit: str = "",
         public: Sequence[str] = (),
+        layers: Mapping[str, Layer] | None = None,
         witness: str | None = None,
     ) -> Self:
         """Create a population where there is none of this name.
@@ -86,6 +100,8 @@ class Population(Journal[AllocatedTotal]):
             unit: The column that identifies a person: each experiment's schema must have a `Unit` of this name. Left
                 out, each record of each table is a person, and no schema may have a `Unit`.
             public: Where `protects` is not `record`, the columns with public values: no experiment may declare others.
+            layers: For exclusive experiments: public columns of buckets, by the name of their layer. The bucket of each
+                person is public, never changes, and is the same in every table.
             witness: A second place that records the number and digest of the last entry, as for a `Ledger`.
 
         Raises:
@@ -109,9 +125,17 @@ class Population(Journal[AllocatedTotal]):
             if not holds:
                 got = f"unit={unit!r}, protects={protects!r}, public={public!r}"
                 raise LedgerError(expected=expected, got=got, hint=hint)
+        declared = _checked_layers(layers or {}, unit)
         store, watching = _store(url, name), open_witness(witness) if witness else None
         refusals.check_apart(store, watching)
-        about = {"name": name, "period": period, "protects": protects, "unit": unit, "public": sorted(public)}
+        about: dict[str, Any] = {
+            "name": name,
+            "period": period,
+            "protects": protects,
+            "unit": unit,
+            "public": sorted(public),
+        }
+        about |= {"layers": declared} if declared else {}
         content = {"budget": budget.to_dict(), "population": about}
         with store.exclusive() as connection:
             begin(store, connection, watching, content)
@@ -127,8 +151,18 @@ class Population(Journal[AllocatedTotal]):
         self.protects: Protects = about["protects"]
         self.unit: str = about["unit"]
         self.public = tuple(about["public"])
+        self.layers = layers_of(about)
 
-    def allocate(self, experiment: str, budget: Budget, *, as_of: str, witness: str | None = None) -> Ledger:
+    def allocate(  # noqa: PLR0913
+        self,
+        experiment: str,
+        budget: Budget,
+        *,
+        as_of: str,
+        layer: str = "",
+        buckets: Iterable[int] = (),
+        witness: str | None = None,
+    ) -> Ledger:
         """Take an experiment's whole budget out of the population's, and create the experiment's ledger with it.
 
         Both happen in one transaction. Asked again, this opens the ledger and takes nothing more; so ask again if you
@@ -139,11 +173,15 @@ class Population(Journal[AllocatedTotal]):
             experiment: The name of the experiment.
             budget: The most that it may ever spend, by the same rule as the population's.
             as_of: The version of the experiment's data, as for `Ledger.create`.
+            layer: For an experiment on some people only: the layer in which it has buckets. Vaults on its ledger take
+                no others into the table, and it costs only the people in its own.
+            buckets: The numbers of its buckets in the layer. No other open experiment has one of them.
             witness: A witness for the experiment's ledger.
 
         Raises:
             BudgetExceededError: If the population does not have this much left. Nothing is taken then.
-            LedgerError: If the experiment has another budget, version or witness already.
+            LedgerError: If the experiment has another budget, version, witness or other buckets already, or another
+                experiment has one of these.
         """
         check_name("experiment", experiment)
         check_version(as_of)
@@ -155,23 +193,49 @@ class Population(Journal[AllocatedTotal]):
             )
         watching = open_witness(witness) if witness else None
         place = watching.address if watching else None
-        allocation = self._allocation(experiment)
+        allocation = self._allocation(experiment, self.claim(layer, buckets) if layer else None)
         store = self._store.beside(allocation.ledger)
         refusals.check_apart(store, watching)
         terms = {"budget": budget.to_dict(), "as_of": as_of, "witness": place}
+        claim = allocation.claim.to_dict() if allocation.claim else None
         with self._transaction() as connection:
             made = self._made(connection, allocation)
             if made is None:
                 self._take(connection, allocation, store, watching, terms)
             else:
-                refusals.check_terms(experiment, {name: made[name] for name in terms}, terms)
+                held = {name: made[name] for name in terms} | {"claim": made["allocation"].get("claim")}
+                refusals.check_terms(experiment, held, terms | {"claim": claim})
                 if not store.exists(connection):
                     raise refusals.lost(experiment)
         return _opened(store, watching)
 
-    def _allocation(self, experiment: str) -> Allocation:
+    def claim(self, layer: str, buckets: Iterable[int]) -> LayerClaim:
+        """Return the claim to some buckets of a layer.
+
+        Raises:
+            LedgerError: If there is no such layer.
+            SchemaError: If it has no such buckets.
+        """
+        if layer not in self.layers:
+            raise LedgerError(
+                expected=f"a layer of the population {self.name}: {', '.join(self.layers) or 'it has none'}",
+                got=repr(layer)[:100],
+                hint='layers are declared when a population is created: layers={"page": Layer("bucket", 100)}.',
+            )
+        return self.layers[layer].claim(layer, buckets)
+
+    def remaining_in(self, layer: str, buckets: Iterable[int]) -> Spending:
+        """Return what an experiment with these buckets of a layer can still have."""
+        return self.budget.remaining(self._current().of(self._days).total_beside(self.claim(layer, buckets)))
+
+    def buckets(self, layer: str) -> tuple[Bucket, ...]:
+        """Return the buckets of a layer, each with what it cost and the open experiment that has it."""
+        declared = self.claim(layer, [0]).layer
+        return tuple(self._current().of(self._days).buckets_of(layer, declared))
+
+    def _allocation(self, experiment: str, claim: LayerClaim | None = None) -> Allocation:
         days = Days.around(today(), self.period) if self.period else None
-        return Allocation(self.name, self.opening, experiment, self.protects, days, self.unit, self.public)
+        return Allocation(self.name, self.opening, experiment, self.protects, days, self.unit, self.public, claim)
 
     def _made(self, connection: Connection, allocation: Allocation) -> dict[str, Any] | None:
         found = self._store.entries_of(connection, allocation.key, ["allocate"])
@@ -187,7 +251,11 @@ class Population(Journal[AllocatedTotal]):
         witness: Witness | None,
         terms: dict[str, Any],
     ) -> None:
-        budget, allocated = Budget(**terms["budget"]), self._running.of(allocation.days)
+        budget, now = Budget(**terms["budget"]), self._running.of(allocation.days)
+        claim = allocation.claim
+        if claim is not None and (taken := now.holders(claim) - {""}):
+            raise refusals.buckets_taken(claim, taken)
+        allocated = now.total if claim is None else now.total_beside(claim)
         if not self.budget.covers(allocated + budget.cap):
             raise BudgetExceededError(
                 expected=f"{self.budget.remaining(allocated)} of {self.name}'s budget",
@@ -237,7 +305,7 @@ class Population(Journal[AllocatedTotal]):
             before = self._store.entries_of(connection, allocation.key, ["close"])
             if not before:
                 unspent = ledger.close_within(connection)
-                content = {"allocation": allocation.to_dict(), "returned": plain_total(unspent)}
+                content = {"allocation": made["allocation"], "returned": plain_total(unspent)}
                 before = [self._append(connection, "close", allocation.key, content)]
         _ = ledger.spent  # reads the end of the ledger, and so reports it to its witness
         return _returned(budget, before[0])
@@ -245,12 +313,12 @@ class Population(Journal[AllocatedTotal]):
     @property
     def allocated(self) -> Spending:
         """What is allocated and was not returned; where the budget is renewed, in the current period."""
-        return self.budget.spent(self._current().of(self._days))
+        return self.budget.spent(self._current().of(self._days).total)
 
     @property
     def remaining(self) -> Spending:
         """What can still be allocated; where the budget is renewed, in the current period."""
-        return self.budget.remaining(self._current().of(self._days))
+        return self.budget.remaining(self._current().of(self._days).total)
 
     @property
     def _days(self) -> Days | None:
@@ -296,6 +364,7 @@ class Population(Journal[AllocatedTotal]):
             ledger=named(self._store.place, allocation.ledger),
             period=label_of(allocation.days),
             returned=_returned(budget, closed) if closed else None,
+            claim=allocation.claim,
         )
 
     def verify(self) -> None:
@@ -331,7 +400,7 @@ class Population(Journal[AllocatedTotal]):
 
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
-        allocated = self.budget.spent(self._running.of(self._days))
+        allocated = self.budget.spent(self._running.of(self._days).total)
         return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget})"
 
 
@@ -344,6 +413,20 @@ def _store(url: str, name: str) -> Store:
             hint='name a file, "sqlite:///population.db", or a PostgreSQL database.',
         )
     return store
+
+
+def _checked_layers(layers: Mapping[str, Layer], unit: str) -> dict[str, Any]:
+    """Return layers as plain values; raise unless each is one, with a column of its own."""
+    columns = [each.column for each in layers.values() if isinstance(each, Layer)]
+    if len({unit, *columns}) != len(layers) + 1:
+        raise LedgerError(
+            expected="layers by name, each with a column of its own that is not the unit",
+            got=repr(dict(layers))[:200],
+            hint='write for instance layers={"page": Layer("bucket", 100)}.',
+        )
+    for name in layers:
+        check_name("layer", name)
+    return {name: asdict(layer) for name, layer in layers.items()}
 
 
 def _opened(store: Store, witness: Witness | None) -> Ledger:

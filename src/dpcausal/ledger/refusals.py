@@ -1,6 +1,6 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -14,6 +14,7 @@ from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Witness
+from dpcausal.schema.layer import LayerClaim
 from dpcausal.utils.hash_chain import digest_of
 
 
@@ -66,13 +67,27 @@ def not_restored(allocation: Allocation) -> LedgerError:
 def check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
     """Raise unless an experiment is asked for on the terms of its allocation."""
     if made != terms:
-        held = f"{Budget(**made['budget'])}, as of {made['as_of']}"
+        held, asked = (
+            f"{Budget(**each['budget'])}, as of {each['as_of']}, witness {each['witness'] or 'none'}, "
+            f"{LayerClaim.from_dict(each['claim']) if each['claim'] else 'no buckets'}"
+            for each in (made, terms)
+        )
         raise LedgerError(
-            expected=f"what was allocated to the experiment {experiment}: {held}, witness {made['witness'] or 'none'}",
-            got=f"{Budget(**terms['budget'])}, as of {terms['as_of']}, witness {terms['witness'] or 'none'}",
+            expected=f"what was allocated to the experiment {experiment}: {held}",
+            got=asked,
             hint="a budget cannot be changed; give another experiment another name, and declare another version of the "
             "data with Ledger.add_version.",
         )
+
+
+def buckets_taken(claim: LayerClaim, holders: Iterable[str]) -> LedgerError:
+    """Refuse buckets that an open experiment has."""
+    return LedgerError(
+        expected="buckets that no open experiment has",
+        got=f"{claim}, of which {', '.join(sorted(holders))} has some",
+        hint="take free ones, which dpcausal population show lists, or close the experiment that has them. Nothing was "
+        "allocated.",
+    )
 
 
 def lost(experiment: str) -> LedgerError:

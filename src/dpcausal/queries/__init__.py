@@ -98,6 +98,7 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
         "required": [column.meaning | {"missing": None} for column in required],
         "unit": declared_dict(schema.unit) if schema.unit else None,
         "as_of": None if query.prepaid else as_of,
+        **({"claim": schema.claim.to_dict()} if schema.claim else {}),
     }
 
 

@@ -11,7 +11,7 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import OUTCOME, every_arm, strata
 from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
-from dpcausal.queries.metric_moments import MetricMoments
+from dpcausal.queries.metric_moments import MetricMoments, Residual
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema.expectations import Expectations
 from dpcausal.schema.schema import Protects, Schema
@@ -153,6 +153,7 @@ class LookMetrics(LookQuery):
         look: Which look this is; the first is 1.
         metrics: For each metric the names of its columns, as in `MetricMoments`.
         weights: The weight of each metric.
+        residuals: Columns that are made of two others, as in `MetricMoments`.
     """
 
     name: ClassVar[str] = "look_metrics"
@@ -161,17 +162,19 @@ class LookMetrics(LookQuery):
     look: int
     metrics: Sequence[Sequence[str]]
     weights: Sequence[float]
+    residuals: Sequence[Residual] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        moments = MetricMoments(self.metrics, self.weights)
+        moments = self.moments
         object.__setattr__(self, "metrics", moments.metrics)
         object.__setattr__(self, "weights", moments.weights)
+        object.__setattr__(self, "residuals", moments.residuals)
 
     @property
     def moments(self) -> MetricMoments:
         """The same sums of all units, as an experiment with a single look asks for them."""
-        return MetricMoments(self.metrics, self.weights)
+        return MetricMoments(self.metrics, self.weights, self.residuals)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return this look's coordinates, and how far one unit can move those of all looks together."""
@@ -213,15 +216,20 @@ class LookMetrics(LookQuery):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         self.moments.columns(schema)  # raises for what is no metric
         names = {self.cohorts.name, *self.moments.shares}
+        names |= {name for each in self.residuals for name in (each.column, each.other)}
         outcome = (schema.outcome,) if schema.outcome.name in names else ()
         return schema.treatment.every_arm, *outcome, *(each for each in schema.covariates if each.name in names)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         cuts = [cut for (cut,) in single_cuts(schema) if cut.name == schema.entry]
-        asked = [each for each in MetricMoments.examples(schema) if schema.entry not in each.shares]
+        asked = [
+            each
+            for each in MetricMoments.examples(schema)
+            if schema.entry not in (*each.shares, *(name for residual in each.residuals for name in residual[1:3]))
+        ]
         return tuple(
-            cls(cut, look, each.metrics, each.weights)
+            cls(cut, look, each.metrics, each.weights, each.residuals)
             for cut in cuts
             for each in asked
             for look in (1, cut.bins(schema))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
@@ -17,7 +17,7 @@ from dpcausal.schema.columns import Binary
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
-from dpcausal.sums.numbers import ONE, Number, Shift, deficit
+from dpcausal.sums.numbers import ONE, Clip, Number, Shift, deficit
 from dpcausal.sums.roots import root_above
 from dpcausal.utils.validation import is_number
 
@@ -25,6 +25,60 @@ MetricColumn = Real | Binary
 
 _PRODUCTS = Fraction(1, 4)
 """How much of its share a product uses with Laplace noise: variances need it, and it adds to the noise of the means."""
+
+
+_BITS = 24
+"""Binary digits after the point of the factors of a residual."""
+
+
+class Residual(NamedTuple):
+    """A column less a public multiple of another, held between public bounds: one number for each unit.
+
+    Attributes:
+        label: What to call it.
+        column: The column.
+        other: What is subtracted.
+        slope: How often.
+        low: The lower bound of the difference; what is below counts as the bound.
+        high: The upper bound.
+    """
+
+    label: str
+    column: str
+    other: str
+    slope: float
+    low: float
+    high: float
+
+    def check(self) -> None:
+        """Raise unless it names two columns, a slope and bounds."""
+        named = all(isinstance(each, str) for each in self[:3]) and self.column != self.other
+        if not (named and all(map(is_number, self[3:])) and self.low < self.high):
+            raise QueryError(
+                expected="a residual with a name, two different columns, a slope and bounds low < high",
+                got=repr(tuple(self))[:200],
+                hint='write for instance ["clicks less 0.1 views", "clicks", "views", 0.1, -4, 6].',
+            )
+
+    def line(self, columns: Mapping[str, tuple[str, MetricColumn]]) -> Number:
+        """Return it as ticks from the middle of its bounds, made of the ticks of the two columns."""
+        half, middle = (self.high - self.low) / 2, self.low + (self.high - self.low) / 2
+        (_, one), (_, other) = columns[self.column], columns[self.other]
+        factors = (
+            half_range(one) / half,
+            -self.slope * half_range(other) / half,
+            (middle_of(one) - self.slope * middle_of(other) - middle) / half,
+        )
+        if max(map(abs, factors)) > 2**14:
+            raise QueryError(
+                expected=f"bounds of {self.label} that are not far narrower than the columns that it is made of",
+                got=f"{self.low:g} to {self.high:g}",
+                hint="give wider bounds, or narrower ones of the columns.",
+            )
+        first, second, rest = (math.floor(factor * 2**_BITS + 0.5) for factor in factors)
+        ticks = [in_ticks(*columns[name]) for name in (self.column, self.other)]
+        whole = ticks[0] * first + ticks[1] * second + (rest * GRID + 2 ** (_BITS - 1))
+        return Clip(Shift(whole, _BITS), -GRID, GRID)
 
 
 @dataclass(frozen=True)
@@ -40,12 +94,14 @@ class MetricMoments(SummingQuery):
         metrics: For each metric the names of its columns, one or two: a mean; or a numerator and a denominator, or a
             metric and a covariate. A column may be part of several metrics.
         weights: The weight of each metric: its share of the whole, once divided by the sum of all.
+        residuals: Columns that are made of two others, each a `Residual`; a metric names it as it names a column.
     """
 
     name: ClassVar[str] = "metric_moments"
 
     metrics: Sequence[Sequence[str]]
     weights: Sequence[float]
+    residuals: Sequence[Residual] = ()
 
     def __post_init__(self) -> None:
         listed = isinstance(self.metrics, Sequence) and isinstance(self.weights, Sequence)
@@ -64,6 +120,10 @@ class MetricMoments(SummingQuery):
             )
         object.__setattr__(self, "metrics", metrics)
         object.__setattr__(self, "weights", tuple(map(float, weights)))
+        made = tuple(Residual(*each) for each in self.residuals)
+        for each in made:
+            each.check()
+        object.__setattr__(self, "residuals", made)
 
     @property
     def shares(self) -> dict[str, Fraction]:
@@ -95,22 +155,26 @@ class MetricMoments(SummingQuery):
         return Fraction(1, 2 * math.ceil(len(self.shares) ** (2 / 3)))
 
     def columns(self, schema: Schema) -> dict[str, tuple[str, MetricColumn]]:
-        """Return the columns by name, each with its name among coerced columns."""
-        coerced = {schema.outcome.name: ("outcome", schema.outcome)}
-        coerced |= {each.name: (f"covariate_{at}", each) for at, each in enumerate(schema.covariates)}  # type: ignore[misc]
-        numbers = [name for name, (_, each) in coerced.items() if is_measured(each)]
-        unknown = [name for name in self.shares if name not in numbers]
-        if unknown:
+        """Return the columns by name, each with its name among coerced columns; that of a residual is empty."""
+        coerced = _numbers(schema)
+        made = {each.label: each for each in self.residuals}
+        asked = [*self.shares, *(name for each in self.residuals for name in (each.column, each.other))]
+        unknown = [name for name in asked if name not in coerced and name not in made]
+        if unknown or {*made} & {*coerced}:
             raise QueryError(
-                expected=f"metrics out of the Real and Binary columns without a scale: {', '.join(numbers)}",
-                got=repr(unknown[0]),
+                expected=f"metrics out of the Real and Binary columns without a scale: {', '.join(coerced)}",
+                got=repr([*unknown, *({*made} & {*coerced})][0]),
                 hint="declare every metric with its bounds.",
             )
-        return {name: coerced[name] for name in self.shares}
+        return {
+            name: ("", Real(name, made[name].low, made[name].high)) if name in made else coerced[name]
+            for name in self.shares
+        }
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         columns = self.columns(schema)
-        lines = {name: in_ticks(*each) for name, each in columns.items()}
+        residuals = {each.label: each.line(_numbers(schema)) for each in self.residuals}
+        lines = {name: residuals.get(name) or in_ticks(*each) for name, each in columns.items()}
         totals, deficits, products, size = self._weights(protects, norm)
         numbers: dict[str, Number] = {"size": ONE}
         weights = {"size": size}
@@ -156,11 +220,24 @@ class MetricMoments(SummingQuery):
         pairs = [[*pair] for pair in itertools.combinations(names, 2)]
         each = [[name] for name in names]
         metrics = [each[:1], [*each, *pairs[:1]], pairs]
-        return tuple(
+        asked = tuple(
             cls(made, [1.0 + place for place in range(len(made))])
             for at, made in enumerate(metrics)
             if made and made not in metrics[:at]
         )
+        if not pairs:
+            return asked
+        # A residual whose bounds cut off a part of what it can be, beside a metric of one of its columns.
+        (one, other), halves = pairs[0], {each.name: half_range(each) for each in columns if is_measured(each)}
+        residual = Residual("residual", one, other, 0.5 * halves[one] / halves[other], -halves[one] / 2, halves[one])
+        return *asked, cls([["residual"], [other]], [1.0, 2.0], [residual])
+
+
+def _numbers(schema: Schema) -> dict[str, tuple[str, MetricColumn]]:
+    """Return the columns that a metric may be made of, each with its name among coerced columns."""
+    coerced = {schema.outcome.name: ("outcome", schema.outcome)}
+    coerced |= {each.name: (f"covariate_{at}", each) for at, each in enumerate(schema.covariates)}  # type: ignore[misc]
+    return {name: each for name, each in coerced.items() if is_measured(each[1])}
 
 
 def half_range(column: MetricColumn) -> float:

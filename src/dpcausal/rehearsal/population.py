@@ -110,9 +110,9 @@ class _Roles:
             case ChangeMoments(before=before, after=after):
                 roles = cls(measures=(*([(after, _OUTCOME)] if after else []), (before, after)), repeat=True)
             case MetricMoments():
-                roles = cls(measures=_measures(names, query.products, schema.outcome.name))
+                roles = cls(measures=_measures(names, _pairs(query), schema.outcome.name))
             case LookMetrics(cohorts=cohorts):
-                metrics = _measures(_without(cohorts.name, names), query.moments.products, schema.outcome.name)
+                metrics = _measures(_without(cohorts.name, names), _pairs(query.moments), schema.outcome.name)
                 roles = cls(measures=metrics, independent=(cohorts.name,))
             case ReceivedMoments(received=received) | InstrumentMoments(received=received):
                 roles = cls(predictors=_without(received, names), received=received)
@@ -132,6 +132,11 @@ class _Roles:
 
 def _without(name: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for each in names if each != name)
+
+
+def _pairs(query: MetricMoments) -> list[tuple[str, str]]:
+    """Return which two columns of a metric belong together."""
+    return [*query.products, *((each.column, each.other) for each in query.residuals)]
 
 
 def _measures(names: Iterable[str], products: Iterable[tuple[str, str]], outcome: str) -> tuple[tuple[str, str], ...]:

@@ -22,6 +22,7 @@ from dpcausal.schema.columns import (
     indicator_of,
 )
 from dpcausal.schema.data_handling import covariate_handling, data_handling
+from dpcausal.schema.layer import LayerClaim
 from dpcausal.schema.real import Real
 from dpcausal.schema.scale import Scale
 from dpcausal.schema.treatment import TableColumn, Treatment, table_column
@@ -64,6 +65,7 @@ class Schema:
             no schedules.
         required: Covariates without which a unit is outside the comparison, as one without an outcome is unless the
             outcome declares `missing`.
+        claim: Leave it out: a vault takes from its ledger which buckets of a layer its units are in.
 
     Example:
         >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
@@ -78,6 +80,7 @@ class Schema:
     protects: Protects = "record"
     entry: str | None = None
     required: Sequence[str] = ()
+    claim: LayerClaim | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.covariates, Sequence):
@@ -335,6 +338,7 @@ class Schema:
             *([("unit", str(self.unit))] if self.unit else []),
             ("protects", self.protects),
             *([("entry", self.entry)] if self.entry else []),
+            *([("units", str(self.claim))] if self.claim else []),
         ]
 
     def _repr_html_(self) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.schema.columns import Binary, Category, Column, Indicator, Unit
+from dpcausal.schema.layer import LayerClaim
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import EveryArm, TableColumn, Treatment, table_column
@@ -41,7 +42,8 @@ def column_names(schema: Schema) -> tuple[str, ...]:
 def columns_used(schema: Schema) -> tuple[str, ...]:
     """Return the table's columns that the schema needs."""
     unit = (schema.unit.name, schema.unit.by) if schema.unit else ()
-    return tuple(dict.fromkeys((*map(table_column, schema.columns), *unit)))
+    claim = (schema.claim.layer.column,) if schema.claim else ()
+    return tuple(dict.fromkeys((*map(table_column, schema.columns), *unit, *claim)))
 
 
 def columns_behind(schema: Schema, coerced_columns: Collection[str]) -> frozenset[str]:
@@ -96,29 +98,59 @@ def coerced(
         if isinstance(column, Treatment):
             code = _among_compared(column, code, schema, families, dialect)
         ticks[name] = f"{code if floating and isinstance(column, Real) else f'CAST({code} AS INTEGER)'} AS {name}"
+    claim = schema.claim
+    if claim is not None:
+        cells["bucket"], read["bucket"], ticks["bucket"] = _bucket(claim, families, dialect)
     if unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
-        used = [name for name in read if name in columns_behind(schema, kept)]
+        used = [name for name in read if name in (*columns_behind(schema, kept), "bucket")]
         first, then = (", ".join(each[name] for name in used) for each in (cells, read))
-        last = ", ".join(ticks[name] for name in kept)
-        return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
+        last = ", ".join(ticks[name] for name in dict.fromkeys((*kept, *(["bucket"] if claim else []))))
+        text = f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
+        return f"SELECT {', '.join(kept)} FROM ({text}) WHERE {_is_claimed(claim)}" if claim else text  # noqa: S608
     by = unit.by
     number = _order(unit, dialect) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
     who, when = (_key(name, families[name], dialect) for name in (unit.name, by))
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
     keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
     read_cells = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
-    one_of_them = [name for name in ticks if name not in events]
-    coded = ", ".join([ticks[name] for name in one_of_them] + list(events.values()))
+    one_of_them = [name for name in ticks if name not in events and name != "bucket"]
+    coded = ", ".join([*(ticks[name] for name in one_of_them), *events.values(), *([ticks["bucket"]] if claim else [])])
     rows = f"SELECT {coded}, unit, number_by, place_by FROM ({read_cells})"  # noqa: S608
     # Arms come first and the outcome last, so that nothing protected decides on anything that may be public.
     ties = ", ".join(sorted(one_of_them, key=lambda name: (name not in ("treatment", "arm"), name == "outcome")))
     direction = f"{'ASC' if unit.keep == 'first' else 'DESC'} NULLS LAST"
     order = f"number_by {direction}, place_by {direction}, {ties}"
-    chosen = ", ".join([*one_of_them, *totals.values()])
+    chosen = ", ".join([*one_of_them, *totals.values(), *(_UNIT_BUCKET if claim else ())])
     numbered = f"SELECT {chosen}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
-    last = ", ".join(ticks[name] if name in events else name for name in ticks)
-    return f"SELECT {last} FROM ({numbered}) WHERE place = 1"  # noqa: S608
+    last = ", ".join(ticks[name] if name in events else name for name in ticks if name != "bucket")
+    kept_rows = f"place = 1 AND {_is_claimed(claim)} AND bucket = -(opposite_bucket)" if claim else "place = 1"
+    return f"SELECT {last} FROM ({numbered}) WHERE {kept_rows}"  # noqa: S608
+
+
+_UNIT_BUCKET = (
+    "MAX(bucket) OVER (PARTITION BY unit) AS bucket",
+    "MAX(-(bucket)) OVER (PARTITION BY unit) AS opposite_bucket",
+)
+"""The largest bucket of a unit's records, and the least with the sign turned: whose differ is in no bucket."""
+
+
+def _bucket(claim: LayerClaim, families: Mapping[str, Family], dialect: Dialect) -> tuple[str, str, str]:
+    """Return the bucket of a record as it stands, as it is read, and as its number; -1 where it is none."""
+    most = claim.layer.buckets - 1
+    column = Real(claim.layer.column, 0, most)
+    family = families[column.name]
+    cell, value = _cell(column, family, dialect), "read_bucket"
+    none, ends = literal(-1.0), f"{literal(0.0)} AND {literal(float(most))}"
+    whole = f"CASE WHEN {value} = FLOOR({value}) THEN FLOOR({value}) ELSE {none} END"
+    number = f"CAST(CASE WHEN {value} BETWEEN {ends} THEN {whole} ELSE {none} END AS INTEGER)"
+    read = _read(column, family, dialect, "cell_bucket")
+    return f"{cell} AS cell_bucket", f"{read} AS {value}", f"{number} AS bucket"
+
+
+def _is_claimed(claim: LayerClaim) -> str:
+    """Return whether a unit is in one of the claimed buckets: all that may keep it out of the table."""
+    return f"({' OR '.join(f'bucket BETWEEN {first} AND {last}' for first, last in claim.ranges)})"
 
 
 _EVENT_BITS, _EXACT_BITS = 40, 52

@@ -35,6 +35,7 @@ from dpcausal.vault.preconditions import (
     check_declared,
     check_request,
     check_size,
+    claimed,
     opened_ledger,
 )
 from dpcausal.vault.table import names_persons, open_table
@@ -113,11 +114,12 @@ class Vault(OtherNames):
         resources: Resources | None = None,
     ) -> None:
         check_arguments(schema, ledger, budget, resources)
-        self._schema, self._as_of, self._sampler = schema, as_of, Sampler()
+        self._as_of, self._sampler = as_of, Sampler()
         data_set = DataSet.of(schema)
         # Everything public is compared before the table is opened: whoever is refused learns nothing about it.
         self._ledger = opened_ledger(ledger, budget, as_of)
         self._ledger.check_budget(budget)
+        self._schema = schema = claimed(schema, self._ledger)
         self._ledger.check_data_set(as_of, data_set)
         self._engine: Engine = open_table(table, schema, resources)
         self._caveats = (_NO_UNIT,) if schema.unit is None and names_persons(table, schema) else ()

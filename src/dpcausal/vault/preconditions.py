@@ -1,6 +1,7 @@
 """What a vault refuses before it reads a table. Every check here is on public things."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dpcausal import queries
@@ -62,6 +63,17 @@ def opened_ledger(ledger: str | Path | Ledger, budget: Budget | None, as_of: str
             hint="write budget=Budget(epsilon=3), or name a ledger that remembers.",
         )
     return Ledger.create(ledger, budget, as_of=as_of)
+
+
+def claimed(schema: Schema, ledger: Ledger) -> Schema:
+    """Return a schema whose units are those that the ledger's experiment has: in buckets of a layer, or all."""
+    if schema.claim not in (None, ledger.claim):
+        raise SchemaError(
+            expected=f"the units that the ledger is for: {ledger.claim or 'all'}",
+            got=str(schema.claim),
+            hint="leave claim out of the schema; Population.allocate gives an experiment its buckets.",
+        )
+    return replace(schema, claim=ledger.claim)
 
 
 def check_size(n: int) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dpcausal.vault.engines.duckdb import DuckDBEngine
     from dpcausal.vault.engines.ranges import Kind
 
+_NUMBERS: tuple[Family, ...] = ("integer", "number", "boolean")
+
 MOST_DIGITS = 15
 """Of a decimal number, so that its nearest DOUBLE is one division of two whole numbers that a DOUBLE holds."""
 
@@ -77,6 +79,11 @@ class WarehouseEngine:
             name for name, column in columns.items() if _read_alike(column, own.get(table_column(column), "other"))
         )
         read = {table_column(columns[name]) for name in self._here}
+        if schema.claim is not None:
+            bucket = schema.claim.layer.column
+            if own.get(bucket, "other") not in _NUMBERS:
+                self._here = frozenset()
+            read |= {bucket} if self._here else set()
         self._families = {name: own[name] if name in read else each for name, each in streamed.families.items()}
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
@@ -174,7 +181,7 @@ def _read_alike(column: "Column | Treatment | EveryArm | Indicator", family: Fam
     """
     held = column.of if isinstance(column, Indicator) else column
     if isinstance(held, Real) or not isinstance(held.values[0], str):
-        return family in ("integer", "number", "boolean") and not (isinstance(held, Real) and held.since)
+        return family in _NUMBERS and not (isinstance(held, Real) and held.since)
     return family == "text" and all(_is_text(way) for ways in held.spellings for way in ways)
 
 

@@ -1,0 +1,119 @@
+"""Metrics with slopes, centres and bounds from an earlier release: one number for each unit, and less noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import DpcausalError
+from tests.support.metrics import metric_columns
+
+N = 9_000
+COLUMNS = metric_columns() | {"week": np.sort(np.random.default_rng(2).integers(1, 3, N))}
+TABLE = pa.table(COLUMNS)
+CLICKS, VIEWS = dpc.Real("clicks", 0, 30, missing=0), dpc.Real("views", 0, 40, missing=0)
+REVENUE, BEFORE = dpc.Real("revenue", 0, 60, missing=0), dpc.Real("before", 0, 60)
+RATIO = dpc.Earlier(slope=0.2, centre=12, low=-8, high=9)
+SLOPE = dpc.Earlier(slope=0.5, centre=20, low=-15, high=30)
+EXPERIMENT = dpc.Experiment(
+    name="checkout",
+    treatment=dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue"),
+    metrics=[
+        dpc.Metric(CLICKS, denominator=VIEWS, earlier=RATIO),
+        dpc.Metric(REVENUE, covariate=BEFORE, earlier=SLOPE, name="adjusted"),
+        dpc.Metric(REVENUE),
+    ],
+    epsilon=90.0,
+)
+
+
+def by_hand(name: str, arm: str) -> float:
+    """What a metric is in an arm, by NumPy."""
+    inside = COLUMNS["arm"] == arm
+    columns = {
+        each.name: np.clip(COLUMNS[each.name][inside], each.low, each.high) for each in (CLICKS, VIEWS, REVENUE, BEFORE)
+    }
+    if name == "clicks per views":
+        mean = np.clip(columns["clicks"] - 0.2 * columns["views"], -8, 9).mean()
+        return float(0.2 + mean / 12)
+    return float(np.clip(columns["revenue"] - 0.5 * columns["before"], -15, 30).mean() + 0.5 * 20)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_means_are_those_of_the_clipped_differences(delta: float) -> None:
+    asked = replace(EXPERIMENT, delta=delta)
+    card = asked.run(dpc.Vault(TABLE, asked.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=1e-5)))
+    for name in ("clicks per views", "adjusted"):
+        for line in (each for each in card.lines if each.metric == name):
+            arm = line.treated.removeprefix("arm=")
+            errors = 8 * line.privacy_sd + 1e-4
+            assert line.control_mean == pytest.approx(by_hand(name, "old"), abs=errors)
+            assert line.treated_mean == pytest.approx(by_hand(name, arm), abs=errors)
+    assert "linearised ratio" in card.effect("clicks per views", "arm=blue").estimand
+    assert "clicks less 0.2 times views, held between -8 and 9" in str(card.effect("clicks per views", "arm=blue"))
+
+
+def test_looks_take_what_is_earlier_too() -> None:
+    asked = replace(EXPERIMENT, delta=1e-6, cohorts=dpc.Category("week", [1, 2]), planned_n=N)
+    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=100, delta=1e-5), as_of="all")
+    vault = dpc.Vault(TABLE, asked.schema, ledger=ledger, as_of="all")
+    for look in (1, 2):
+        card = asked.run(vault, look)
+    line = next(each for each in card.lines if each.metric == "adjusted" and each.treated == "arm=blue")
+    assert line.control_mean == pytest.approx(by_hand("adjusted", "old"), abs=8 * line.privacy_sd + 1e-4)
+
+
+def test_noise_is_smaller_than_that_of_two_columns() -> None:
+    usual = replace(EXPERIMENT, metrics=[replace(each, earlier=None) for each in EXPERIMENT.metrics], epsilon=1.0)
+    typical = {"clicks": (0, 6), "views": (4, 25), "revenue": (2, 40), "before": (2, 40)}
+    before, after = (each.rehearsed(N, typical) for each in (usual, replace(EXPERIMENT, epsilon=1.0)))
+    for name in ("clicks per views", "adjusted"):
+        sds = [next(line.privacy_sd for line in card.lines if line.metric == name) for card in (before, after)]
+        assert sds[1] < 0.85 * sds[0]
+
+
+def test_earlier_scorecard_says_what_is_needed() -> None:
+    usual = replace(EXPERIMENT, metrics=[dpc.Metric(CLICKS, denominator=VIEWS), dpc.Metric(VIEWS)])
+    card = usual.run(dpc.Vault(TABLE, usual.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
+    effect, views = card.effect("clicks per views", "arm=blue"), card.effect("views", "arm=blue")
+    earlier = dpc.Earlier.ratio(effect, centre=views.compared_means().values[0])
+    inside = COLUMNS["arm"] == "old"
+    clicks, seen = (np.clip(COLUMNS[name][inside], 0, most) for name, most in (("clicks", 30), ("views", 40)))
+    assert earlier.slope == pytest.approx(clicks.mean() / seen.mean(), rel=0.01)
+    assert earlier.high == pytest.approx(5 * np.std(clicks - earlier.slope * seen), rel=0.15)
+
+
+def test_ratio_that_is_far_from_the_earlier_one_says_so() -> None:
+    far = replace(
+        EXPERIMENT, metrics=[dpc.Metric(CLICKS, denominator=VIEWS, earlier=replace(RATIO, slope=0.6, low=-30))]
+    )
+    card = far.run(dpc.Vault(TABLE, far.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
+    assert "from the earlier one in an arm" in str(card.effect("clicks per views", "arm=blue"))
+
+
+def test_file_holds_what_is_earlier() -> None:
+    assert dpc.Experiment.from_toml(EXPERIMENT.to_toml()) == EXPERIMENT
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: dpc.Earlier(slope=0.1, centre=1, low=2, high=2), "low < high"),
+        (lambda: dpc.Metric(REVENUE, earlier=SLOPE), "with a covariate"),
+        (lambda: dpc.Metric(CLICKS, denominator=VIEWS, earlier=replace(RATIO, centre=0)), "not 0"),
+        (
+            lambda: dpc.Experiment(
+                name="e",
+                treatment=dpc.Treatment("arm"),
+                metrics=[dpc.Metric(CLICKS, denominator=VIEWS, earlier=replace(RATIO, low=0, high=1e-5))],
+                epsilon=1.0,
+            ).rehearsed(100),
+            "far narrower",
+        ),
+    ],
+)
+def test_what_cannot_be_earlier_is_refused(make: object, words: str) -> None:
+    with pytest.raises(DpcausalError, match=words):
+        make()  # type: ignore[operator]
