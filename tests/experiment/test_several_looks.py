@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import DpcausalError
-from dpcausal.inference.anytime import anytime_half_width, anytime_p_value
+from dpcausal.uncertainty.anytime import anytime_half_width, anytime_p_value
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.support.metrics import metric_columns
 

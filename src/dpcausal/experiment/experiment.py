@@ -11,7 +11,6 @@ from dpcausal.errors import StudyError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.experiment.line import LooksSoFar
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
@@ -24,6 +23,7 @@ from dpcausal.schema.columns import Category, Unit, column_from_dict, column_to_
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_number

@@ -11,21 +11,6 @@ NONE = "none"
 """What is written where there is no number."""
 
 
-@dataclass(frozen=True)
-class LooksSoFar:
-    """Which look of a schedule a scorecard is.
-
-    Attributes:
-        look: The number of this look.
-        all: How many looks the schedule has.
-        progress: The number of units so far, noise included, over the planned one.
-    """
-
-    look: int
-    all: int
-    progress: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScorecardLine:
     """One metric, one arm against the control.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol, Self
 
-from dpcausal.experiment.line import NONE, LooksSoFar, ScorecardLine, Verdict
+from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
@@ -15,6 +15,7 @@ from dpcausal.page.numbers import number, percent, short
 from dpcausal.page.style import page_header, page_style
 from dpcausal.release import Receipt
 from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.anytime import LooksSoFar
 
 _STYLE = """
 :root { --none: var(--quiet); }

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import RefusedError
-from dpcausal.experiment.line import NONE, LooksSoFar, ScorecardLine, Verdict
+from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
-from dpcausal.inference.anytime import anytime_half_width, anytime_p_value
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.release import format_receipt, units_of
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import Measure, ratio_of_means, shifted
+from dpcausal.uncertainty.anytime import LooksSoFar, anytime_half_width, anytime_p_value
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, few_terms, inverted_half_width
 from dpcausal.utils.text import format_number, table_rows, text_table
 
