@@ -233,13 +233,13 @@ class Experiment:
         """
         release = self.release(source, look)
         effects = metric_effects(release, source, self.metrics)
-        if self.cohorts is not None:
-            effects = tuple(self._of_look(effect) for effect in effects)
         sizes = effects[0].arm_sizes
         if sizes is None:
             raise TypeError("every effect of a metric has arm sizes")
         arms = len(self.treatment.arms)
         looks = None if self.cohorts is None else self._looks(release, sizes)
+        if looks is not None:
+            effects = tuple(self._of_look(effect, looks) for effect in effects)
         return Scorecard(
             name=self.name,
             question=self.question,
@@ -252,15 +252,14 @@ class Experiment:
             looks=looks,
         )
 
-    def _of_look(self, effect: Effect) -> Effect:
-        """Return an effect that says what one look of several assumes and means."""
+    def _of_look(self, effect: Effect, looks: LooksSoFar) -> Effect:
+        """Return an effect that says what one look of several assumes, and whose intervals hold at all of them."""
         cohorts = self.cohorts.name if self.cohorts else ""
         assumed = (
             f"every unit stays in the cohort ({cohorts}) in which it entered",
             "metrics of earlier cohorts are final",
         )
-        alone = "its own interval and p-value are for this look alone; those of the scorecard hold at all looks"
-        return replace(effect, assumptions=(*effect.assumptions, *assumed), notes=(*effect.notes, alone))
+        return replace(effect, assumptions=(*effect.assumptions, *assumed), looks=looks)
 
     def _looks(self, release: Release, sizes: JointEstimate) -> LooksSoFar:
         query: LookMetrics = release.query  # type: ignore[assignment]

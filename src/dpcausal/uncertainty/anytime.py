@@ -97,6 +97,29 @@ def anytime_p_value(  # noqa: PLR0913
     return math.exp(high)
 
 
+def one_sided_p_value(p_value: float) -> float:
+    """Return the p-value on one side that belongs to a two-sided one which holds at all looks.
+
+    Beyond the upper limit, the half of the mixture with positive means is at least 2 / p - 1, since the other half is
+    at most 1 there; so an error is ever beyond it with probability p / (2 - p) at most, slightly more than half of p.
+
+    Example:
+        >>> round(one_sided_p_value(0.05), 4)
+        0.0256
+    """
+    return p_value / (2 - p_value)
+
+
+def two_sided_alpha(alpha: float) -> float:
+    """Return the alpha of the two-sided limits of which either is exceeded with probability `alpha` at most.
+
+    Example:
+        >>> round(one_sided_p_value(two_sided_alpha(0.05)), 4)
+        0.05
+    """
+    return 2 * alpha / (1 + alpha)
+
+
 def mixture_limit(progress: float, alpha: float, tuned_alpha: float | None = None) -> float:
     """Return how many standard errors a sum of independent terms stays within at all times, with probability 1 - alpha.
 
