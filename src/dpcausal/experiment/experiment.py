@@ -10,6 +10,8 @@ import tomli_w
 from dpcausal.errors import StudyError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
+from dpcausal.experiment.catalogue import MetricCatalogue, checked_digest, metrics_of
+from dpcausal.experiment.decision import DecisionRule
 from dpcausal.experiment.estimation import metric_effects
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version of the file format."""
 
-_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n")
+_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n", "catalogue")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,8 @@ class Experiment:
             order, also those to come. There is a look after each cohort, and all looks are paid for once. The column is
             then the `entry`.
         planned_n: For several looks: the number of units at which intervals are to be narrowest.
+        rule: When to ship, stop or wait; left out where nobody decides by a rule.
+        catalogue: The digest of the catalogue that the metrics are from; `from_toml` records it.
 
     With `cohorts` the intervals and p-values of a scorecard hold at all looks together, however many are read and
     whenever somebody stops (Robbins' normal mixture, as in `anytime_interval`).
@@ -100,6 +104,8 @@ class Experiment:
     entry: str | None = None
     cohorts: Category | None = None
     planned_n: int | None = None
+    rule: DecisionRule | None = None
+    catalogue: str = ""
 
     def __post_init__(self) -> None:
         metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
@@ -111,13 +117,15 @@ class Experiment:
                 hint="write metrics=[Metric(…), Metric(…)], and name= where two metrics have the same columns.",
             )
         object.__setattr__(self, "metrics", metrics)
-        words = self.name, self.question
+        words = self.name, self.question, self.catalogue
         if not all(isinstance(each, str) for each in words) or not self.name.strip():
             raise StudyError(expected="a text as name", got=repr(words)[:200], hint="write it between quotes.")
         check_plain_text("texts of an experiment", words)
         self._check_choices()
         self._check_looks()
         self._check_missing()
+        if self.rule is not None:
+            self.rule.check_metrics(metrics)
         guarantee_for(self._rehearsal(2), self.epsilon, self.delta)
 
     def _check_missing(self) -> None:
@@ -250,6 +258,9 @@ class Experiment:
             method=self.method,
             level=self.level,
             looks=looks,
+            rule=self.rule,
+            catalogue=self.catalogue,
+            words={each.label: (each.unit, each.description, each.owner) for each in self.metrics},
         )
 
     def _of_look(self, effect: Effect, looks: LooksSoFar) -> Effect:
@@ -288,11 +299,16 @@ class Experiment:
         document["treatment"] = declared_dict(self.treatment)
         document |= {"unit": declared_dict(self.unit)} if self.unit else {}
         document |= {"cohorts": column_to_dict(self.cohorts)} if self.cohorts else {}
+        document |= {"rule": self.rule.to_dict()} if self.rule else {}
         return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
 
     @classmethod
-    def from_toml(cls, text: str) -> Self:
+    def from_toml(cls, text: str, catalogue: MetricCatalogue | None = None) -> Self:
         """Read an experiment from a TOML text.
+
+        Args:
+            text: The text.
+            catalogue: The catalogue of the metrics that it uses by name.
 
         Raises:
             DpcausalError: If the text describes no experiment.
@@ -306,7 +322,7 @@ class Experiment:
         check_format("an experiment", document, VERSION, {})
         del document["version"]
         needed = ("name", "epsilon", "treatment", "metrics")
-        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit", "cohorts"))
+        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit", "cohorts", "rule"))
         if not isinstance(document["metrics"], list) or not all(
             isinstance(each, Mapping) for each in document["metrics"]
         ):
@@ -317,8 +333,10 @@ class Experiment:
             **document
             | {
                 "treatment": build("treatment", Treatment, document["treatment"]),
-                "metrics": tuple(map(Metric.from_dict, document["metrics"])),
+                "metrics": metrics_of(document["metrics"], catalogue),
+                "catalogue": checked_digest(document, catalogue),
                 "unit": build("unit", Unit, document["unit"]) if "unit" in document else None,
                 "cohorts": column_from_dict("cohorts", document["cohorts"]) if "cohorts" in document else None,
+                "rule": DecisionRule.from_dict(document["rule"]) if "rule" in document else None,
             }
         )

@@ -36,6 +36,9 @@ class ScorecardLine:
         verdict: `better`, `worse`, `no clear difference`, `no interval`, or `not judged` where the arms' sizes do
             not fit those that were declared.
         no_interval: Why there is no interval; empty where there is one.
+        unit: The unit of the metric; empty where it has none.
+        description: What the metric measures; empty where nobody says so.
+        owner: Who answers questions about it.
     """
 
     metric: str
@@ -57,3 +60,6 @@ class ScorecardLine:
     privacy_sd: float
     verdict: Verdict
     no_interval: str
+    unit: str = ""
+    description: str = ""
+    owner: str = ""
