@@ -1,0 +1,189 @@
+"""The decision rule: what it says, and how often it is wrong."""
+
+import functools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import DpcausalError
+from dpcausal.experiment.decision import Situation, decide
+from dpcausal.experiment.scorecard import Scorecard
+from dpcausal.uncertainty.anytime import LooksSoFar
+from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
+
+RULE = dpc.DecisionRule(
+    goals=["revenue"], guardrails=[dpc.Guardrail("bought", 0.1, relative=True), dpc.Guardrail("seconds", 0.2)]
+)
+EXPERIMENT = dpc.Experiment(
+    name="checkout",
+    treatment=dpc.Treatment("arm", arms=("old", "new"), labels=("old", "new")),
+    metrics=[
+        dpc.Metric(dpc.Real("revenue", 0, 60, missing=0)),
+        dpc.Metric(dpc.Binary("bought", missing=0)),
+        dpc.Metric(dpc.Real("seconds", 0, 20, missing=20), lower_is_better=True),
+    ],
+    epsilon=1.0,
+    rule=RULE,
+)
+CARD = EXPERIMENT.rehearsed(10_000)
+PAID = replace(CARD.effects[0].receipts[0], digest="0" * 64)
+
+
+def shown(means: dict[str, tuple[float, float]], sd: float = 0.01, looks: LooksSoFar | None = None) -> Scorecard:
+    """Return a scorecard with these means of both arms, each with this sampling error and as much noise."""
+    effects = []
+    for effect in CARD.effects:
+        noise = (JointNoise("gaussian", (sd, 0.0)), JointNoise("gaussian", (0.0, sd)))
+        joint = JointEstimate(("old", "new"), means[effect.outcome], ((sd**2, 0.0), (0.0, sd**2)), noise)
+        control, treated = means[effect.outcome]
+        along = {"sampling_sd": joint.sampling_sd((-1, 1)), "noise": joint.noise_along((-1, 1))}
+        effects.append(replace(effect, estimate=treated - control, arm_means=joint, receipts=(PAID,), **along))
+    return replace(CARD, effects=tuple(effects), looks=looks)
+
+
+SAME = {"revenue": (20.0, 20.0), "bought": (0.5, 0.5), "seconds": (2.0, 2.0)}
+
+
+@pytest.mark.parametrize(
+    ("moved", "action", "words"),
+    [
+        ({"revenue": (20.0, 21.0)}, "ship", "revenue is better; bought, seconds all 2 within their margins"),
+        ({}, "stop", "no look is left; revenue not shown to be better"),
+        ({"revenue": (20.0, 21.0), "bought": (0.5, 0.45)}, "stop", "no look is left; bought not shown to be within"),
+        ({"revenue": (20.0, 21.0), "bought": (0.5, 0.3)}, "stop", "bought is worse, beyond its margin"),
+        ({"revenue": (20.0, 21.0), "seconds": (2.0, 2.5)}, "stop", "seconds is worse, beyond its margin"),
+        ({"revenue": (20.0, 21.0), "seconds": (2.0, 1.0)}, "ship", "revenue is better"),
+        ({"revenue": (20.0, 19.0)}, "stop", "revenue is worse"),
+    ],
+)
+def test_decision_follows_the_rule(moved: dict[str, tuple[float, float]], action: str, words: str) -> None:
+    card = shown(SAME | moved)
+    (decision,) = card.decisions
+    assert decision.action == action
+    assert words in str(decision)
+    assert decision.harm == ("worse" in words)
+    for check in decision.checks:
+        sign = -1 if check.metric == "seconds" else 1
+        assert check.worst is not None
+        assert check.best is not None
+        assert sign * check.worst < sign * check.best
+        assert (check.status in {"better", "within its margin"}) == (sign * (check.worst - check.limit) > 0)
+    assert str(decision) in " ".join(str(card).split())
+    page = card.to_html()
+    assert {"ship": "✓ Ship", "stop": "✕ Stop"}[action] in page
+    assert "At worst" in page
+
+
+def test_mismatch_stops_and_an_early_look_waits() -> None:
+    card = shown(SAME, looks=LooksSoFar(2, 8, 0.25))
+    assert [each.action for each in card.decisions] == ["wait"]
+    odd = replace(card, sample_ratio=replace(card.sample_ratio, p_value=1e-9))
+    (decision,) = odd.decisions
+    assert (decision.action, decision.harm) == ("stop", False)
+    hidden = replace(card, effects=tuple(replace(each, no_interval="too small") for each in card.effects))
+    assert {check.status for check in hidden.decisions[0].checks} == {"no interval"}
+    assert [each.action for each in hidden.decisions] == ["wait"]
+
+
+def test_rehearsal_says_what_could_be_shown_and_decides_nothing() -> None:
+    assert [each.action for each in CARD.decisions] == ["not decided"]
+    assert "detectable" in str(CARD).split("decided on")[1]
+    assert CARD.to_dict()["decisions"] == []
+    assert "Decision</strong>" not in CARD.to_html()
+
+
+def test_rule_is_part_of_file_and_json() -> None:
+    import jsonschema  # type: ignore[import-untyped]  # noqa: PLC0415 (of other development tools)
+
+    assert dpc.Experiment.from_toml(EXPERIMENT.to_toml()) == EXPERIMENT
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "scorecard.schema.json").read_text(encoding="utf-8"))
+    for card in (CARD, shown(SAME)):
+        jsonschema.validate(json.loads(card.to_json()), schema)
+        assert card.to_dict()["rule"]["alpha"] == 0.05
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"goals": ["sales"]},
+        {"goals": ["bought"]},
+        {"goals": "revenue"},
+        {"goals": (), "guardrails": ()},
+        {"alpha": 0.5},
+        {"guardrails": [("seconds", 0.2)]},
+    ],
+)
+def test_rule_that_is_inconsistent_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(DpcausalError):
+        replace(EXPERIMENT, rule=replace(RULE, **wrong))
+
+
+def test_margin_must_mean_something() -> None:
+    for margin, relative in ((0, False), (-1, False), (1.0, True), (math.inf, False)):
+        with pytest.raises(DpcausalError, match="margin"):
+            dpc.Guardrail("seconds", margin, relative=relative)
+    metric = dpc.Metric(dpc.Real("balance", -5, 5, missing=0))
+    rule = dpc.DecisionRule(guardrails=[dpc.Guardrail("balance", 0.1, relative=True)])
+    with pytest.raises(DpcausalError, match="negative"):
+        replace(EXPERIMENT, metrics=[metric], rule=rule)
+
+
+def share_of(what: Callable[[dpc.ArmDecision], bool], moved: dict[str, Any], looks: int, runs: int) -> float:
+    """Return the share of simulated experiments with such a decision at any look; noise is as sampling error."""
+    random, sd, found = np.random.default_rng(5), 0.05, 0
+    truth = np.array([(SAME | moved)[name] for name in SAME])
+    at = [LooksSoFar(look, looks, look / looks) if looks > 1 else None for look in range(1, looks + 1)]
+    cards = [shown(SAME, sd * (looks / look) ** 0.5, now) for look, now in enumerate(at, start=1)]
+    situations = []
+    for card in cards:
+        half = functools.cache(card._one_sided)
+        situations.append(
+            Situation(
+                lower_is_better=("seconds",),
+                half=half,
+                power_half=lambda *_: 0.0,
+                mismatch=False,
+                last=False,
+                rehearsed=False,
+            )
+        )
+    for _ in range(runs):
+        steps = random.normal(0, sd * looks**0.5, (looks, 3, 2)).cumsum(axis=0)
+        for look, (card, situation) in enumerate(zip(cards, situations, strict=True), start=1):
+            noise = random.normal(0, sd * (looks / look) ** 0.5, (3, 2))
+            means = truth + steps[look - 1] / look + noise
+            effects = [
+                replace(effect, arm_means=replace(effect.arm_means, values=tuple(values)))
+                for effect, values in zip(card.effects, means, strict=True)
+            ]
+            if what(decide(RULE, effects, situation)[0]):
+                found += 1
+                break
+    return found / runs
+
+
+BETTER = {"revenue": (20.0, 25.0), "bought": (20.0, 20.0)}
+
+
+@pytest.mark.parametrize("looks", [1, 8])
+@pytest.mark.parametrize("moved", [{"bought": (20.0, 18.0)}, {"seconds": (2.0, 2.2)}])
+def test_shipping_harm_at_the_margin_is_rare(moved: dict[str, Any], looks: int) -> None:
+    """At a single look the error is alpha; at several it is at most alpha, which bounds noise look by look."""
+    easy = {"bought": (20.0, 20.0), "seconds": (2.0, 1.0)}
+    wrong = share_of(lambda each: each.action == "ship", BETTER | easy | moved, looks, 300 if looks == 1 else 120)
+    assert wrong <= 0.09 if looks == 1 else wrong <= 0.05
+    assert wrong >= 0.02 or looks > 1
+
+
+def test_stopping_for_harm_without_harm_is_rare_at_all_looks() -> None:
+    same = {"bought": (20.0, 20.0), "seconds": (2.0, 2.0)}
+    assert share_of(lambda each: each.harm, same, 8, 120) <= 0.05
+    assert share_of(lambda each: each.action == "ship", same, 8, 120) <= 0.05
+    assert share_of(lambda each: each.harm, BETTER | same | {"bought": (20.0, 15.0)}, 8, 20) == 1
