@@ -54,11 +54,11 @@ SAME = {"revenue": (20.0, 20.0), "bought": (0.5, 0.5), "seconds": (2.0, 2.0)}
 @pytest.mark.parametrize(
     ("moved", "action", "words"),
     [
-        ({"revenue": (20.0, 21.0)}, "ship", "revenue is better; bought, seconds all 2 within their margins"),
+        ({"revenue": (20.0, 21.0)}, "ship", "revenue is better; bought and seconds are within their margins"),
         ({}, "stop", "no look is left; revenue not shown to be better"),
         ({"revenue": (20.0, 21.0), "bought": (0.5, 0.45)}, "stop", "no look is left; bought not shown to be within"),
-        ({"revenue": (20.0, 21.0), "bought": (0.5, 0.3)}, "stop", "bought is worse, beyond its margin"),
-        ({"revenue": (20.0, 21.0), "seconds": (2.0, 2.5)}, "stop", "seconds is worse, beyond its margin"),
+        ({"revenue": (20.0, 21.0), "bought": (0.5, 0.3)}, "stop", "bought is worse by more than its margin"),
+        ({"revenue": (20.0, 21.0), "seconds": (2.0, 2.5)}, "stop", "seconds is worse by more than its margin"),
         ({"revenue": (20.0, 21.0), "seconds": (2.0, 1.0)}, "ship", "revenue is better"),
         ({"revenue": (20.0, 19.0)}, "stop", "revenue is worse"),
     ],

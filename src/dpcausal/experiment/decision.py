@@ -123,15 +123,15 @@ class DecisionRule:
 
         Example:
             >>> DecisionRule(goals=["revenue"]).error_rates(arms=1, looks=8)
-            'at most 5 % at all 8 looks together, each: to ship where no goal is better; to stop for harm without harm'
+            'at most 5 % each, over all 8 looks: to ship where no goal is better; to stop for harm where there is none'
         """
-        over = [f"of all {arms} arms"] if arms > 1 else []
-        over += [f"at all {looks} looks"] if looks > 1 else []
+        over = [f"{arms} arms"] if arms > 1 else []
+        over += [f"all {looks} looks"] if looks > 1 else []
         kinds = ["to ship where a guardrail is worse by its margin or more"] if self.guardrails else []
         kinds += ["to ship where no goal is better"] if self.goals else []
-        kinds += ["to stop for harm without harm"]
-        together = f" {' and '.join(over)} together" if over else ""
-        return f"at most {100 * self.alpha:g} %{together}, each: {'; '.join(kinds)}"
+        kinds += ["to stop for harm where there is none"]
+        together = f", over {' and '.join(over)}" if over else ""
+        return f"at most {100 * self.alpha:g} % each{together}: {'; '.join(kinds)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain values, without what is at its default."""
@@ -278,37 +278,45 @@ def _check(
 
 
 def _decided(arm: str, checks: tuple[MetricCheck, ...], situation: Situation) -> ArmDecision:
-    harmed = [check for check in checks if check.status in _BAD]
     goals, guardrails = ([check for check in checks if check.role == role] for role in ("goal", "guardrail"))
+    harmed = [check for check in checks if check.status in _BAD]
     better = [check for check in goals if check.status in _GOOD]
-    unsure = [check for check in guardrails if check.status not in _GOOD]
-    missing = [] if better or not goals else [f"{_listed(goals)} not shown to be better"]
-    missing += [
-        f"{_listed(unsure)} not shown to be within {'its margin' if len(unsure) == 1 else 'their margins'}"
-    ] * bool(unsure)
+    missing = [_listed(goals, "not shown to be better")] if goals and not better else []
+    if unsure := [check for check in guardrails if check.status not in _GOOD]:
+        missing.append(_listed(unsure, f"not shown to be {_within(unsure)}"))
     action: Action
     if situation.rehearsed:
         action, reasons = "not decided", ["no data was read"]
     elif situation.mismatch:
         action, reasons = "stop", ["the arms' sizes do not fit the allocation: find the cause before anything else"]
     elif harmed:
-        action, reasons = (
-            "stop",
-            [f"{check.metric} is {'' if check.role == 'goal' else 'worse, '}{check.status}" for check in harmed],
-        )
-    elif not missing:
-        reasons = [f"{_listed(better)} {'is' if len(better) == 1 else 'are'} better"] if better else []
-        within = "within its margin" if len(guardrails) == 1 else f"all {len(guardrails)} within their margins"
-        action, reasons = "ship", [*reasons, *([f"{_listed(guardrails)} {within}"] if guardrails else [])]
+        action, reasons = "stop", [f"{check.metric} is {_harm(check)}" for check in harmed]
+    elif missing and situation.last:
+        action, reasons = "stop", ["no look is left", *missing]
+    elif missing:
+        action, reasons = "wait", missing
     else:
-        action = "stop" if situation.last else "wait"
-        reasons = [*(["no look is left"] if situation.last else []), *missing]
+        action, reasons = "ship", [_listed(better, f"{_is(better)} better")] if better else []
+        reasons += [_listed(guardrails, f"{_is(guardrails)} {_within(guardrails)}")] if guardrails else []
     shown = bool(harmed) and not situation.mismatch and not situation.rehearsed
     return ArmDecision(arm=arm, action=action, harm=shown, reasons=tuple(reasons), checks=checks)
 
 
-def _listed(checks: Sequence[MetricCheck]) -> str:
-    return ", ".join(check.metric for check in checks)
+def _listed(checks: Sequence[MetricCheck], words: str) -> str:
+    *first, last = (check.metric for check in checks)
+    return f"{', '.join(first)} and {last} {words}" if first else f"{last} {words}"
+
+
+def _is(checks: Sequence[MetricCheck]) -> str:
+    return "is" if len(checks) == 1 else "are"
+
+
+def _within(checks: Sequence[MetricCheck]) -> str:
+    return "within its margin" if len(checks) == 1 else "within their margins"
+
+
+def _harm(check: MetricCheck) -> str:
+    return "worse by more than its margin" if check.role == "guardrail" else "worse"
 
 
 def check_table(decisions: Sequence[ArmDecision], *, rehearsed: bool) -> list[list[str]]:

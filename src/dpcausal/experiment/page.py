@@ -55,6 +55,7 @@ svg .better { stroke: var(--good); } svg .worse { stroke: var(--bad); }
   td.bar { grid-column: 1 / 3; }
   td, td:first-child { border: 0; padding: 0.1rem 0; text-align: left; white-space: normal; min-width: 0; }
   td:first-child { font-weight: 600; }
+  td:first-child .arm { font-weight: 400; }
   td[data-label]::before { content: attr(data-label) ": "; color: var(--quiet); }
   td svg { width: 100%; }
 }
@@ -169,14 +170,16 @@ def scorecard_page(scorecard: _Shown) -> str:
     )
     decided = "" if scorecard.rehearsed else decision_box(scorecard.decisions)
     question = f"<p>{html_text(scorecard.question)}</p>" if scorecard.question else ""
+    # The question stands above the first answer.
+    above, beside = (question, "") if decided else ("", question)
     body = f"""{page_header(scorecard.name, size)}
 <main>
-{status}{alarm}
+{above}{status}{alarm}
 {decided}
-<div class="verdict"><strong>Verdicts</strong>{question}<ul class="counts">{counted}</ul></div>
+<div class="verdict"><strong>Verdicts</strong>{beside}<ul class="counts">{counted}</ul></div>
 {_table(scorecard.lines)}
 <p class="quiet">{html_text(note)}</p>
-{decision_table(scorecard.decisions, scorecard.error_rates, rehearsed=scorecard.rehearsed)}
+{decision_table(scorecard.decisions, scorecard.lines, scorecard.error_rates, rehearsed=scorecard.rehearsed)}
 <h2>Checks</h2>
 {"".join(f'<p class="quiet">{html_text(each)}</p>' for each in checks)}
 </main>
