@@ -67,7 +67,7 @@ def users(random: Generator, *, goal: float, returned: float) -> pa.Table:
 def decisions(table: pa.Table) -> list[dpc.ArmDecision]:
     """Return the decision at each look."""
     ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=1, delta=1e-6), as_of="week 1")
-    found = []
+    found: list[dpc.ArmDecision] = []
     for week in range(1, LOOKS + 1):
         if week > 1:
             ledger.add_version(f"week {week}")

@@ -1,6 +1,6 @@
 """The decision rule: what it says, and how often it is wrong."""
 
-import functools
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -13,40 +13,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import DpcausalError
-from dpcausal.experiment.decision import Situation, decide
-from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.uncertainty.anytime import LooksSoFar
-from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
-
-RULE = dpc.DecisionRule(
-    goals=["revenue"], guardrails=[dpc.Guardrail("bought", 0.1, relative=True), dpc.Guardrail("seconds", 0.2)]
-)
-EXPERIMENT = dpc.Experiment(
-    name="checkout",
-    treatment=dpc.Treatment("arm", arms=("old", "new"), labels=("old", "new")),
-    metrics=[
-        dpc.Metric(dpc.Real("revenue", 0, 60, missing=0)),
-        dpc.Metric(dpc.Binary("bought", missing=0)),
-        dpc.Metric(dpc.Real("seconds", 0, 20, missing=20), lower_is_better=True),
-    ],
-    epsilon=1.0,
-    rule=RULE,
-)
-CARD = EXPERIMENT.rehearsed(10_000)
-PAID = replace(CARD.effects[0].receipts[0], digest="0" * 64)
-
-
-def shown(means: dict[str, tuple[float, float]], sd: float = 0.01, looks: LooksSoFar | None = None) -> Scorecard:
-    """Return a scorecard with these means of both arms, each with this sampling error and as much noise."""
-    effects = []
-    for effect in CARD.effects:
-        noise = (JointNoise("gaussian", (sd, 0.0)), JointNoise("gaussian", (0.0, sd)))
-        joint = JointEstimate(("old", "new"), means[effect.outcome], ((sd**2, 0.0), (0.0, sd**2)), noise)
-        control, treated = means[effect.outcome]
-        along = {"sampling_sd": joint.sampling_sd((-1, 1)), "noise": joint.noise_along((-1, 1))}
-        effects.append(replace(effect, estimate=treated - control, arm_means=joint, receipts=(PAID,), **along))
-    return replace(CARD, effects=tuple(effects), looks=looks)
-
+from tests.support.decisions import CARD, EXPERIMENT, RULE, shown, simulated
 
 SAME = {"revenue": (20.0, 20.0), "bought": (0.5, 0.5), "seconds": (2.0, 2.0)}
 
@@ -136,37 +104,9 @@ def test_margin_must_mean_something() -> None:
 
 
 def share_of(what: Callable[[dpc.ArmDecision], bool], moved: dict[str, Any], looks: int, runs: int) -> float:
-    """Return the share of simulated experiments with such a decision at any look; noise is as sampling error."""
-    random, sd, found = np.random.default_rng(5), 0.05, 0
-    truth = np.array([(SAME | moved)[name] for name in SAME])
-    at = [LooksSoFar(look, looks, look / looks) if looks > 1 else None for look in range(1, looks + 1)]
-    cards = [shown(SAME, sd * (looks / look) ** 0.5, now) for look, now in enumerate(at, start=1)]
-    situations = []
-    for card in cards:
-        half = functools.cache(card._one_sided)
-        situations.append(
-            Situation(
-                lower_is_better=("seconds",),
-                half=half,
-                power_half=lambda *_: 0.0,
-                mismatch=False,
-                last=False,
-                rehearsed=False,
-            )
-        )
-    for _ in range(runs):
-        steps = random.normal(0, sd * looks**0.5, (looks, 3, 2)).cumsum(axis=0)
-        for look, (card, situation) in enumerate(zip(cards, situations, strict=True), start=1):
-            noise = random.normal(0, sd * (looks / look) ** 0.5, (3, 2))
-            means = truth + steps[look - 1] / look + noise
-            effects = [
-                replace(effect, arm_means=replace(effect.arm_means, values=tuple(values)))
-                for effect, values in zip(card.effects, means, strict=True)
-            ]
-            if what(decide(RULE, effects, situation)[0]):
-                found += 1
-                break
-    return found / runs
+    """Return the share of simulated experiments with such a decision at any look."""
+    many = itertools.islice(simulated(np.random.default_rng(5), SAME | moved, looks), runs)
+    return sum(any(map(what, decisions)) for decisions in many) / runs
 
 
 BETTER = {"revenue": (20.0, 25.0), "bought": (20.0, 20.0)}

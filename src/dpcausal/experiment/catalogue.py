@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Self
@@ -115,7 +115,7 @@ class MetricCatalogue:
             hint=f"{did_you_mean(name, known)}add it to the catalogue, or declare it in the experiment with a column.",
         )
 
-    def usable(self, columns: Sequence[str]) -> tuple[str, ...]:
+    def usable(self, columns: Collection[str]) -> tuple[str, ...]:
         """Return the names of the metrics whose columns a table has."""
         return tuple(each.name for each in self.metrics if set(each.columns) <= set(columns))
 

@@ -69,7 +69,7 @@ def _line(check: MetricCheck, unit: str, arm: str, heads: Sequence[str], *, rehe
     status = f'<span class="{_CLASSES.get(check.status, "none")}">{html_text(check.status)}</span>'
     cells = [f"<td>{html_text(check.metric)}{under}</td>", f'<td class="verdict">{"" if rehearsed else status}</td>']
     # The limit is a share where the margin is one; what could be detected is always in the metric's unit.
-    shown = [(check.limit, check.relative)]
+    shown: list[tuple[float | None, bool]] = [(check.limit, check.relative)]
     shown += [(check.detectable, False)] if rehearsed else [(end, check.relative) for end in (check.worst, check.best)]
     half = abs(check.best - check.worst) / 2 if check.best is not None and check.worst is not None else check.detectable
     for label, (value, share) in zip(heads[2:], shown, strict=True):
