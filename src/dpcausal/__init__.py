@@ -77,9 +77,13 @@ if TYPE_CHECKING:
     from dpcausal.estimators.conditional.subgroups import SubgroupEffects as SubgroupEffects
     from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
+    from dpcausal.experiment import ArmDecision as ArmDecision
+    from dpcausal.experiment import DecisionRule as DecisionRule
     from dpcausal.experiment import Earlier as Earlier
     from dpcausal.experiment import Experiment as Experiment
+    from dpcausal.experiment import Guardrail as Guardrail
     from dpcausal.experiment import Metric as Metric
+    from dpcausal.experiment import MetricCatalogue as MetricCatalogue
     from dpcausal.experiment import Scorecard as Scorecard
     from dpcausal.federation.coordinator.coordinator import Coordinator as Coordinator
     from dpcausal.federation.site.site import Site as Site
@@ -149,6 +153,10 @@ _HOMES = {
     "Effect": "dpcausal.results.effect",
     "EffectCurve": "dpcausal.results.curve",
     "Earlier": "dpcausal.experiment",
+    "MetricCatalogue": "dpcausal.experiment",
+    "ArmDecision": "dpcausal.experiment",
+    "DecisionRule": "dpcausal.experiment",
+    "Guardrail": "dpcausal.experiment",
     "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average.exact_matching",
     "FactorialEffects": "dpcausal.estimators.average.factorial_effects",

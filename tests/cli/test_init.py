@@ -16,7 +16,8 @@ import dpcausal as dpc
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.errors import TableError
-from dpcausal.study.template import BLANK, study_to_fill_in
+from dpcausal.study.template import study_to_fill_in
+from dpcausal.utils.blanks import BLANK
 from dpcausal.vault.table import column_families
 from tests.support.postgres import VARIABLE, fresh_database
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import DpcausalError
-from dpcausal.inference.anytime import anytime_half_width, anytime_p_value
+from dpcausal.uncertainty.anytime import anytime_half_width, anytime_p_value, mixture_limit, two_sided_alpha
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.support.metrics import metric_columns
 
@@ -88,6 +88,38 @@ def test_intervals_and_p_values_hold_at_all_looks() -> None:
         assert line.p_value is not None
         assert line.p_value >= (narrow.p_value or 0)
         assert (line.p_value < each) == (not low <= 0 <= high)
+
+
+def test_effect_of_a_look_has_no_interval_that_is_for_one_look() -> None:
+    (*_, card), _ = looks(EXPERIMENT)
+    for effect in (card.effect("bought", "green"), dpc.Effect.from_json(card.effect("bought", "green").to_json())):
+        assert effect.looks == card.looks
+        assert card.looks
+        tuned = {"look": 3, "tuned_n": round(effect.n / card.looks.progress)}
+        assert effect.interval() == pytest.approx(dpc.anytime_interval(effect, **tuned), rel=1e-3)
+        alone = replace(effect, looks=None)
+        for measure in ("risk_ratio", "relative_lift", "odds_ratio", "number_needed_to_treat"):
+            wide, narrow = (getattr(each, measure)() for each in (effect, alone))
+            assert (wide.low < narrow.low) == (narrow.high < wide.high)
+            assert wide.estimate == narrow.estimate
+        for alternative in ("two-sided", "greater", "less"):
+            assert effect.p_value(0.03, alternative) >= alone.p_value(0.03, alternative)
+        assert (effect.p_value(effect.interval()[0], "greater")) < 0.03
+        assert "hold at all of them" in str(effect)
+    with pytest.raises(DpcausalError, match="one look"):
+        dpc.pool({"a": effect, "b": effect})
+    with pytest.raises(DpcausalError, match="one look"):
+        dpc.calibrate_effect(effect, [effect] * 5)
+
+
+def test_one_sided_limits_hold_at_all_looks() -> None:
+    """Random walks that are stopped at the first estimate beyond the upper limit, at any of 200 looks."""
+    random, alpha = np.random.default_rng(8), 0.1
+    n = np.arange(1, 201) * 25.0
+    walks = random.normal(0, 5, (4_000, len(n))).cumsum(axis=1)  # of 25 units of variance 1 between looks
+    limits = np.array([mixture_limit(units / 2_500, two_sided_alpha(alpha)) for units in n]) * np.sqrt(n)
+    beyond = (walks > limits).any(axis=1).mean()
+    assert 0.4 * alpha < beyond <= alpha
 
 
 @pytest.mark.parametrize("noise", [[], [NoiseTerm("gaussian", 0.6)], [NoiseTerm("laplace", 0.4, 2)]])

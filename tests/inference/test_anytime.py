@@ -7,7 +7,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
-from dpcausal.inference.anytime import mixture_limit, with_noise
+from dpcausal.uncertainty.anytime import mixture_limit, with_noise
 from dpcausal.uncertainty.interval import NoiseTerm
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Real("y", 0, 1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.inference.anytime import with_noise
+from dpcausal.uncertainty.anytime import with_noise
 from dpcausal.uncertainty.interval import (
     NoiseTerm,
     beyond,

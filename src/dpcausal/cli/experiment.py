@@ -1,5 +1,6 @@
 """`dpcausal experiment`."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +11,52 @@ from dpcausal.cli.run import confirm
 from dpcausal.errors import BudgetExceededError, StudyError
 
 if TYPE_CHECKING:
-    from dpcausal.experiment import Experiment
+    from dpcausal.experiment import Experiment, MetricCatalogue
 
 experiment = typer.Typer(name="experiment", no_args_is_help=True, help="Experiments with many metrics.")
 
 ExperimentFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="The experiment's file, for example experiment.toml.")
+    Path, typer.Argument(exists=True, dir_okay=False, help="The experiment's file, for example checkout.toml.")
 ]
+CatalogueFile = Annotated[
+    Path | None,
+    typer.Option("--catalogue", help="The catalogue of metrics. Default: metrics.toml beside the experiment's file."),
+]
+_CATALOGUE = "metrics.toml"
+
+
+@experiment.command()
+def init(
+    table: Annotated[
+        str, typer.Argument(help="The table: a .parquet or .csv file, warehouse.duckdb#users, postgresql://…#users.")
+    ],
+    catalogue: Annotated[Path, typer.Option(help="The catalogue of metrics.")] = Path(_CATALOGUE),
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="A metric of the catalogue. Repeatable. Default: all whose columns the table has."),
+    ] = None,
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write. It must not exist.")] = Path(
+        "experiment.toml"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write an experiment's file for you to complete, from a catalogue and a table's column names. No value is read."""
+    from dpcausal.experiment.template import experiment_to_fill_in  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.utils.blanks import write_new  # noqa: PLC0415
+    from dpcausal.vault.table import column_families  # noqa: PLC0415
+
+    read = _catalogue(catalogue)
+    columns = [name for name in column_families(table) if name]
+    write_new(out, experiment_to_fill_in(read, columns, metric or (), str(out)))
+    used = tuple(metric or read.usable(columns))
+    left = [each.name for each in read.metrics if each.name not in used]
+    if as_json:
+        written = {"written": str(out), "catalogue": read.digest, "metrics": used, "not_used": left}
+        typer.echo(json.dumps(written))
+        return
+    typer.echo(f"Wrote {out} with {len(used)} of {len(read.metrics)} metrics of {read.name}. No value was read.")
+    typer.echo('Next: open it and replace every "<fill in>". Then see what it can detect:')
+    typer.echo(f"  dpcausal experiment plan {out} --n NUMBER_OF_USERS")
 
 
 @experiment.command()
@@ -27,10 +67,11 @@ def plan(
         list[str] | None,
         typer.Option(help="Between which values about 90 % of units are, by column: views:2,40. Repeatable."),
     ] = None,
+    catalogue: CatalogueFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an experiment can detect. No table is read, and nothing is spent."""
-    rehearsed = _read(file).rehearsed(n, dict(map(_typical, typical or ())))
+    rehearsed = read_experiment(file, catalogue).rehearsed(n, dict(map(_typical, typical or ())))
     typer.echo(rehearsed.to_json() if as_json else str(rehearsed))
 
 
@@ -40,36 +81,52 @@ def run(  # noqa: PLR0913, PLR0917
     table: Annotated[
         str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#users, postgresql://…#users.")
     ],
-    ledger: Annotated[
-        str, typer.Option(help="The ledger of this table, created with `dpcausal ledger create`: a file or an address.")
-    ],
     as_of: AsOf,
+    ledger: Annotated[
+        str,
+        typer.Option(
+            help="The ledger of this table, created with `dpcausal ledger create`: a file or an address. Default: "
+            "beside the experiment's file, with .db for .toml."
+        ),
+    ] = "",
     look: Annotated[
         int | None, typer.Option(min=1, help="Of several looks: how many cohorts there are so far. Default: all.")
     ] = None,
+    new_version: Annotated[
+        bool,
+        typer.Option("--new-version", help="Declare --as-of as a new version of the data first, if it is none yet."),
+    ] = False,
     witness: WitnessAddress = "",
+    catalogue: CatalogueFile = None,
     as_json: AsJson = False,
     out: Annotated[
-        Path, typer.Option(dir_okay=False, help="The page; the same as JSON goes to a file beside it.")
-    ] = Path("scorecard.html"),
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help="The page; the same as JSON goes to a file beside it. Default: beside the experiment's file, with "
+            ".html for .toml.",
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Spend without confirmation.")] = False,
 ) -> None:
     """Run an experiment on a table: show the price, ask for confirmation, spend it, and print the scorecard.
 
     All metrics are one query: one pass over the table and one debit. Of several looks the first pays for all. Spending
-    is final. The same experiment on the same table gives the same scorecard again and costs nothing. Exit status 1 if
-    you decline or the budget has too little left, and nothing was spent.
+    is final. The same experiment on the same table gives the same scorecard again and costs nothing. Exit status 0 with
+    a scorecard, whatever it decides; 1 if you decline or the budget has too little left, and nothing was spent.
     """
     from dpcausal.rehearsal.pricing import outstanding_cost  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.vault import Vault  # noqa: PLC0415
     from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
-    if out.suffix != ".html" or not out.absolute().parent.is_dir():
+    page = out or file.with_suffix(".html")
+    if page.suffix != ".html" or not page.absolute().parent.is_dir():
         raise typer.BadParameter("expected a file .html in a folder that exists", param_hint="--out")
-    read = _read(file)
-    vault = Vault(
-        table, read.schema, ledger=open_ledger(ledger, witness), as_of=as_of, resources=Resources(progress=True)
-    )
+    read = read_experiment(file, catalogue)
+    opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
+    if new_version and as_of not in opened.versions:
+        opened.add_version(as_of)
+    vault = Vault(table, read.schema, ledger=opened, as_of=as_of, resources=Resources(progress=True))
     due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
     spent = f"spent so far {vault.ledger.spent}, of {vault.ledger.budget}"
@@ -84,24 +141,69 @@ def run(  # noqa: PLR0913, PLR0917
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
-    out.write_text(scorecard.to_html(), encoding="utf-8")
-    scorecard.save(out.with_suffix(".json"))
+    scorecard.save(page)
+    scorecard.save(page.with_suffix(".json"))
     typer.echo(scorecard.to_json() if as_json else str(scorecard))
-    written = f"Wrote {out} and {out.with_suffix('.json').name}."
+    written = f"Wrote {page} and {page.with_suffix('.json').name}."
     typer.echo(f"\n{written} Remaining budget: {vault.ledger.remaining}.", err=True)
 
 
-def _read(file: Path) -> "Experiment":
-    from dpcausal.experiment import Experiment  # noqa: PLC0415 (slow to load)
+@experiment.command()
+def watch(
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The folder with the experiments' files.")
+    ],
+    ledger: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where an experiment's ledger is, by the name of its file: checkout=postgresql+psycopg://… "
+            "Repeatable. Default: beside its file, with .db for .toml."
+        ),
+    ] = None,
+    catalogue: CatalogueFile = None,
+    html: Annotated[Path | None, typer.Option(dir_okay=False, help="Write one page for all of them.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the experiments of a folder: look, decision and budget of each. Ledgers and scorecards are read, no table.
 
+    Exit status 1 if one of them cannot be shown; the others are.
+    """
+    from dpcausal.cli.watched import watched  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
+
+    places = dict(map(_place, ledger or ()))
+    found = watched(folder, places, lambda file: read_experiment(file, catalogue))
+    if html is not None:
+        if html.suffix != ".html" or not html.absolute().parent.is_dir():
+            raise typer.BadParameter("expected a file .html in a folder that exists", param_hint="--html")
+        html.write_text(watch_page(found), encoding="utf-8")
+    typer.echo(json.dumps(watch_document(found)) if as_json else watch_text(found))
+    if any(each.problem for each in found):
+        raise typer.Exit(1)
+
+
+def read_experiment(file: Path, catalogue: Path | None) -> "Experiment":
+    """Read a completed experiment, with the catalogue of the metrics that it uses by name."""
+    from dpcausal.experiment import Experiment  # noqa: PLC0415 (slow to load, as is that below)
+    from dpcausal.utils.blanks import check_filled_in  # noqa: PLC0415
+
+    text = _text(file, "an experiment's file", "write one with: dpcausal experiment init TABLE.")
+    check_filled_in(text, "an experiment")
+    place = catalogue or file.with_name(_CATALOGUE)
+    return Experiment.from_toml(text, _catalogue(place) if catalogue or place.exists() else None)
+
+
+def _catalogue(file: Path) -> "MetricCatalogue":
+    from dpcausal.experiment import MetricCatalogue  # noqa: PLC0415 (slow to load)
+
+    return MetricCatalogue.from_toml(_text(file, "a catalogue of metrics", "docs/experiments.md has an example."))
+
+
+def _text(file: Path, what: str, hint: str) -> str:
     try:
-        return Experiment.from_toml(file.read_bytes().decode())
+        return file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            expected="an experiment's file in UTF-8",
-            got=f"{file} ({type(error).__name__})",
-            hint="write one with Experiment.to_toml, or see docs/experiments.md.",
-        ) from None
+        raise StudyError(expected=f"{what} in UTF-8", got=f"{file} ({type(error).__name__})", hint=hint) from None
 
 
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:
@@ -111,3 +213,11 @@ def _typical(text: str) -> tuple[str, tuple[float, ...]]:
         return name, tuple(float(value) for value in values.split(","))
     except ValueError:
         raise typer.BadParameter("expected a name and two values: views:2,40", param_hint="--typical") from None
+
+
+def _place(text: str) -> tuple[str, str]:
+    """Return the name of an experiment's file with the address of its ledger."""
+    name, equals, address = text.partition("=")
+    if not (name and equals and address):
+        raise typer.BadParameter("expected a name and an address: checkout=ledger.db", param_hint="--ledger")
+    return name.removesuffix(".toml"), address

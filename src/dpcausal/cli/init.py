@@ -38,7 +38,8 @@ def init(
     first line of a .csv file must hold the column names: a line that looks like values is refused, and not shown.
     """
     from dpcausal.schema.codebook import read_codebook  # noqa: PLC0415 (slow to load, as are those below)
-    from dpcausal.study.template import study_to_fill_in, write_new  # noqa: PLC0415
+    from dpcausal.study.template import study_to_fill_in  # noqa: PLC0415
+    from dpcausal.utils.blanks import write_new  # noqa: PLC0415
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}

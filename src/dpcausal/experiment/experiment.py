@@ -10,8 +10,9 @@ import tomli_w
 from dpcausal.errors import StudyError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
+from dpcausal.experiment.catalogue import MetricCatalogue, checked_digest, metrics_of
+from dpcausal.experiment.decision import DecisionRule
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.experiment.line import LooksSoFar
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
@@ -24,6 +25,7 @@ from dpcausal.schema.columns import Category, Unit, column_from_dict, column_to_
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
+from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_number
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version of the file format."""
 
-_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n")
+_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n", "catalogue")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,8 @@ class Experiment:
             order, also those to come. There is a look after each cohort, and all looks are paid for once. The column is
             then the `entry`.
         planned_n: For several looks: the number of units at which intervals are to be narrowest.
+        rule: When to ship, stop or wait; left out where nobody decides by a rule.
+        catalogue: The digest of the catalogue that the metrics are from; `from_toml` records it.
 
     With `cohorts` the intervals and p-values of a scorecard hold at all looks together, however many are read and
     whenever somebody stops (Robbins' normal mixture, as in `anytime_interval`).
@@ -100,6 +104,8 @@ class Experiment:
     entry: str | None = None
     cohorts: Category | None = None
     planned_n: int | None = None
+    rule: DecisionRule | None = None
+    catalogue: str = ""
 
     def __post_init__(self) -> None:
         metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
@@ -111,13 +117,15 @@ class Experiment:
                 hint="write metrics=[Metric(…), Metric(…)], and name= where two metrics have the same columns.",
             )
         object.__setattr__(self, "metrics", metrics)
-        words = self.name, self.question
+        words = self.name, self.question, self.catalogue
         if not all(isinstance(each, str) for each in words) or not self.name.strip():
             raise StudyError(expected="a text as name", got=repr(words)[:200], hint="write it between quotes.")
         check_plain_text("texts of an experiment", words)
         self._check_choices()
         self._check_looks()
         self._check_missing()
+        if self.rule is not None:
+            self.rule.check_metrics(metrics)
         guarantee_for(self._rehearsal(2), self.epsilon, self.delta)
 
     def _check_missing(self) -> None:
@@ -234,13 +242,13 @@ class Experiment:
         """
         release = self.release(source, look)
         effects = metric_effects(release, source, self.metrics)
-        if self.cohorts is not None:
-            effects = tuple(self._of_look(effect) for effect in effects)
         sizes = effects[0].arm_sizes
         if sizes is None:
             raise TypeError("every effect of a metric has arm sizes")
         arms = len(self.treatment.arms)
         looks = None if self.cohorts is None else self._looks(release, sizes)
+        if looks is not None:
+            effects = tuple(self._of_look(effect, looks) for effect in effects)
         return Scorecard(
             name=self.name,
             question=self.question,
@@ -251,17 +259,19 @@ class Experiment:
             method=self.method,
             level=self.level,
             looks=looks,
+            rule=self.rule,
+            catalogue=self.catalogue,
+            words={each.label: (each.unit, each.description, each.owner) for each in self.metrics},
         )
 
-    def _of_look(self, effect: Effect) -> Effect:
-        """Return an effect that says what one look of several assumes and means."""
+    def _of_look(self, effect: Effect, looks: LooksSoFar) -> Effect:
+        """Return an effect that says what one look of several assumes, and whose intervals hold at all of them."""
         cohorts = self.cohorts.name if self.cohorts else ""
         assumed = (
             f"every unit stays in the cohort ({cohorts}) in which it entered",
             "metrics of earlier cohorts are final",
         )
-        alone = "its own interval and p-value are for this look alone; those of the scorecard hold at all looks"
-        return replace(effect, assumptions=(*effect.assumptions, *assumed), notes=(*effect.notes, alone))
+        return replace(effect, assumptions=(*effect.assumptions, *assumed), looks=looks)
 
     def _looks(self, release: Release, sizes: JointEstimate) -> LooksSoFar:
         query: LookMetrics = release.query  # type: ignore[assignment]
@@ -290,11 +300,16 @@ class Experiment:
         document["treatment"] = declared_dict(self.treatment)
         document |= {"unit": declared_dict(self.unit)} if self.unit else {}
         document |= {"cohorts": column_to_dict(self.cohorts)} if self.cohorts else {}
+        document |= {"rule": self.rule.to_dict()} if self.rule else {}
         return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
 
     @classmethod
-    def from_toml(cls, text: str) -> Self:
+    def from_toml(cls, text: str, catalogue: MetricCatalogue | None = None) -> Self:
         """Read an experiment from a TOML text.
+
+        Args:
+            text: The text.
+            catalogue: The catalogue of the metrics that it uses by name.
 
         Raises:
             DpcausalError: If the text describes no experiment.
@@ -308,7 +323,7 @@ class Experiment:
         check_format("an experiment", document, VERSION, {})
         del document["version"]
         needed = ("name", "epsilon", "treatment", "metrics")
-        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit", "cohorts"))
+        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit", "cohorts", "rule"))
         if not isinstance(document["metrics"], list) or not all(
             isinstance(each, Mapping) for each in document["metrics"]
         ):
@@ -319,8 +334,10 @@ class Experiment:
             **document
             | {
                 "treatment": build("treatment", Treatment, document["treatment"]),
-                "metrics": tuple(map(Metric.from_dict, document["metrics"])),
+                "metrics": metrics_of(document["metrics"], catalogue),
+                "catalogue": checked_digest(document, catalogue),
                 "unit": build("unit", Unit, document["unit"]) if "unit" in document else None,
                 "cohorts": column_from_dict("cohorts", document["cohorts"]) if "cohorts" in document else None,
+                "rule": DecisionRule.from_dict(document["rule"]) if "rule" in document else None,
             }
         )

@@ -11,21 +11,6 @@ NONE = "none"
 """What is written where there is no number."""
 
 
-@dataclass(frozen=True)
-class LooksSoFar:
-    """Which look of a schedule a scorecard is.
-
-    Attributes:
-        look: The number of this look.
-        all: How many looks the schedule has.
-        progress: The number of units so far, noise included, over the planned one.
-    """
-
-    look: int
-    all: int
-    progress: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScorecardLine:
     """One metric, one arm against the control.
@@ -51,6 +36,9 @@ class ScorecardLine:
         verdict: `better`, `worse`, `no clear difference`, `no interval`, or `not judged` where the arms' sizes do
             not fit those that were declared.
         no_interval: Why there is no interval; empty where there is one.
+        unit: The unit of the metric; empty where it has none.
+        description: What the metric measures; empty where nobody says so.
+        owner: Who answers questions about it.
     """
 
     metric: str
@@ -72,3 +60,6 @@ class ScorecardLine:
     privacy_sd: float
     verdict: Verdict
     no_interval: str
+    unit: str = ""
+    description: str = ""
+    owner: str = ""

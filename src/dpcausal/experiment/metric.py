@@ -17,6 +17,8 @@ from dpcausal.utils.validation import build, check_keys, is_number
 MetricKind = Literal["mean", "proportion", "ratio"]
 
 _TABLES = ("column", "denominator", "covariate")
+_TEXTS = ("unit", "description", "owner")
+_LONGEST = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,9 @@ class _Declared:
     name: str = ""
     weight: float = 1.0
     lower_is_better: bool = False
+    unit: str = ""
+    description: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,9 @@ class Metric(_Declared):
         name: What to call the metric; the column's name, or "clicks per views", if left out.
         weight: Its share of the budget, relative to the other metrics.
         lower_is_better: Whether a decrease is an improvement.
+        unit: The unit of its numbers, such as EUR; none for a proportion.
+        description: What it measures, over which time.
+        owner: Who answers questions about it.
 
     Example:
         >>> Metric(Real("clicks", 0, 50), denominator=Real("views", 0, 100)).label
@@ -149,7 +157,14 @@ class Metric(_Declared):
                 got=f"{self.weight!r} and {self.lower_is_better!r} for {self.label!r}",
                 hint="leave them out for equal weights and metrics that should rise.",
             )
-        check_plain_text("name of a metric", [self.label])
+        words = (self.label, *(getattr(self, text) for text in _TEXTS))
+        if not all(isinstance(each, str) and len(each) <= _LONGEST for each in words):
+            raise SchemaError(
+                expected=f"a name, unit, description and owner of at most {_LONGEST} characters",
+                got=repr(words)[:200],
+                hint="write them between quotes.",
+            )
+        check_plain_text("texts of a metric", words)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -216,13 +231,15 @@ class Metric(_Declared):
         document |= {"weight": self.weight} if self.weight != 1 else {}
         document |= {"lower_is_better": True} if self.lower_is_better else {}
         document |= {"earlier": asdict(self.earlier)} if self.earlier else {}
+        document |= {text: getattr(self, text) for text in _TEXTS if getattr(self, text)}
         tables = {table: getattr(self, table) for table in _TABLES}
         return document | {table: column_to_dict(column) for table, column in tables.items() if column is not None}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the metric that `to_dict` wrote."""
-        check_keys("metric", document, ("column",), (*_TABLES[1:], "earlier", "name", "weight", "lower_is_better"))
+        optional = (*_TABLES[1:], "earlier", "name", "weight", "lower_is_better", *_TEXTS)
+        check_keys("metric", document, ("column",), optional)
         columns = {table: column_from_dict(table, document[table]) for table in _TABLES if table in document}
         earlier = {"earlier": build("earlier", Earlier, document["earlier"])} if "earlier" in document else {}
         return cls(**{**document, **columns, **earlier})

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol, Self
 
-from dpcausal.experiment.line import NONE, LooksSoFar, ScorecardLine, Verdict
+from dpcausal.experiment.decision import ArmDecision
+from dpcausal.experiment.decision_page import STYLE, decision_box, decision_table
+from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
@@ -15,6 +17,7 @@ from dpcausal.page.numbers import number, percent, short
 from dpcausal.page.style import page_header, page_style
 from dpcausal.release import Receipt
 from dpcausal.results.effect import Effect
+from dpcausal.uncertainty.anytime import LooksSoFar
 
 _STYLE = """
 :root { --none: var(--quiet); }
@@ -52,6 +55,7 @@ svg .better { stroke: var(--good); } svg .worse { stroke: var(--bad); }
   td.bar { grid-column: 1 / 3; }
   td, td:first-child { border: 0; padding: 0.1rem 0; text-align: left; white-space: normal; min-width: 0; }
   td:first-child { font-weight: 600; }
+  td:first-child .arm { font-weight: 400; }
   td[data-label]::before { content: attr(data-label) ": "; color: var(--quiet); }
   td svg { width: 100%; }
 }
@@ -128,6 +132,12 @@ class _Shown(Protocol):
     def rehearsed(self) -> bool: ...
     @property
     def looks(self) -> LooksSoFar | None: ...
+    @property
+    def decisions(self) -> tuple[ArmDecision, ...]: ...
+    @property
+    def error_rates(self) -> str: ...
+    @property
+    def catalogue(self) -> str: ...
 
 
 def scorecard_page(scorecard: _Shown) -> str:
@@ -147,6 +157,7 @@ def scorecard_page(scorecard: _Shown) -> str:
         _guarantee_words(first.guarantee),
         *first.guarantee.warnings,
         _receipt_words(first.receipts[0]),
+        *([f"Metrics: version {scorecard.catalogue[:12]} of their catalogue."] if scorecard.catalogue else []),
     ]
     status = "Rehearsal: no data was read. Only the errors and what can be detected mean anything."
     status = f'<p class="alarm">{html_text(status)}</p>' if scorecard.rehearsed else ""
@@ -157,18 +168,23 @@ def scorecard_page(scorecard: _Shown) -> str:
         "Detectable: the smallest true difference that is found with 80 % power. pp: percentage points. Every number "
         "contains privacy noise, and the intervals account for it."
     )
+    decided = "" if scorecard.rehearsed else decision_box(scorecard.decisions)
     question = f"<p>{html_text(scorecard.question)}</p>" if scorecard.question else ""
+    # The question stands above the first answer.
+    above, beside = (question, "") if decided else ("", question)
     body = f"""{page_header(scorecard.name, size)}
 <main>
-{status}{alarm}
-<div class="verdict"><strong>Verdicts</strong>{question}<ul class="counts">{counted}</ul></div>
+{above}{status}{alarm}
+{decided}
+<div class="verdict"><strong>Verdicts</strong>{beside}<ul class="counts">{counted}</ul></div>
 {_table(scorecard.lines)}
 <p class="quiet">{html_text(note)}</p>
+{decision_table(scorecard.decisions, scorecard.lines, scorecard.error_rates, rehearsed=scorecard.rehearsed)}
 <h2>Checks</h2>
 {"".join(f'<p class="quiet">{html_text(each)}</p>' for each in checks)}
 </main>
 <script>{_SCRIPT}</script>"""
-    style = page_style(_STYLE)
+    style = page_style(_STYLE + STYLE)
     return html_page(scorecard.name, body, style=style, allowed=_ALLOWED)
 
 
@@ -236,6 +252,7 @@ class _Scale:
 
     proportion: bool
     decimals: int
+    unit: str
 
     @classmethod
     def of(cls, line: ScorecardLine) -> Self:
@@ -243,7 +260,7 @@ class _Scale:
         half = line.detectable / 2 if line.low is None or line.high is None else (line.high - line.low) / 2
         half *= 100 if proportion else 1
         places = 1 - math.floor(math.log10(half)) if 0 < half < math.inf else 2
-        return cls(proportion, max(places, 0))
+        return cls(proportion, max(places, 0), line.unit)
 
     def number(self, value: float) -> str:
         return number(100 * value if self.proportion else value, self.decimals)
@@ -252,7 +269,8 @@ class _Scale:
         return percent(value, self.decimals) if self.proportion else self.number(value)
 
     def size(self, value: float) -> str:
-        return f"{self.number(value)} pp" if self.proportion else self.number(value)
+        unit = "pp" if self.proportion else self.unit
+        return f"{self.number(value)}\N{NO-BREAK SPACE}{unit}" if unit else self.number(value)
 
 
 def _known(number: float | None) -> bool:
@@ -260,7 +278,8 @@ def _known(number: float | None) -> bool:
 
 
 def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
-    arm = f'<span class="arm">{html_text(line.treated)}</span>' if several else ""
+    under = ", ".join(each for each in (line.treated if several else "", line.description) if each)
+    arm = f'<span class="arm">{html_text(under)}</span>' if under else ""
     shown = line.verdict if line.verdict in ("better", "worse") else "none"
     p_value = line.adjusted_p_value
     least = f"< {number(_SMALLEST_P, 3)}"

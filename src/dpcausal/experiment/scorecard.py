@@ -2,22 +2,23 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import RefusedError
-from dpcausal.experiment.line import NONE, LooksSoFar, ScorecardLine, Verdict
+from dpcausal.experiment.decision import ArmDecision, DecisionRule, Situation, check_table, decide
+from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio
-from dpcausal.inference.anytime import anytime_half_width, anytime_p_value
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.release import format_receipt, units_of
 from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import Measure, ratio_of_means, shifted
+from dpcausal.uncertainty.anytime import LooksSoFar, anytime_half_width, anytime_p_value, two_sided_alpha
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, few_terms, inverted_half_width
 from dpcausal.utils.text import format_number, table_rows, text_table
 
@@ -50,6 +51,9 @@ class Scorecard:
         method: How p-values are adjusted.
         level: The level of the intervals.
         looks: Which look it is, where there are several; intervals and p-values then hold at all looks together.
+        rule: When to ship, stop or wait; None where the experiment declares no rule.
+        catalogue: The digest of the catalogue that its metrics are from; empty where they are from none.
+        words: The unit, description and owner of each metric.
     """
 
     name: str
@@ -61,6 +65,9 @@ class Scorecard:
     method: Method
     level: float
     looks: LooksSoFar | None = None
+    rule: DecisionRule | None = None
+    catalogue: str = ""
+    words: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
 
     @property
     def simultaneous(self) -> bool:
@@ -97,6 +104,7 @@ class Scorecard:
         for effect in self.effects:
             error = effect.sampling_sd or 0.0, effect.noise
             half = self._half_width(*error, each, 0.0)
+            unit, description, owner = self.words.get(effect.outcome, ("", "", ""))
             shown = not effect.no_interval
             lift = self._lift(effect, each) if shown else None
             lines.append(
@@ -120,9 +128,39 @@ class Scorecard:
                     privacy_sd=effect.privacy_sd,
                     verdict=self._verdict(effect, adjusted.get(id(effect))),
                     no_interval=effect.no_interval,
+                    unit=unit,
+                    description=description,
+                    owner=owner,
                 )
             )
         return tuple(lines)
+
+    @cached_property
+    def decisions(self) -> tuple[ArmDecision, ...]:
+        """What to do with each treated arm, by the rule; none without a rule."""
+        if self.rule is None:
+            return ()
+        situation = Situation(
+            lower_is_better=self.lower_is_better,
+            half=self._one_sided,
+            power_half=lambda *error: inverted_half_width(*_errors(*error), 2 * _POWER - 1),
+            mismatch=self.sample_ratio.mismatch,
+            last=self.looks is None or self.looks.look == self.looks.all,
+            rehearsed=self.rehearsed,
+        )
+        return decide(self.rule, self.effects, situation)
+
+    @property
+    def error_rates(self) -> str:
+        """The probabilities of wrong decisions, in words; empty without a rule."""
+        if self.rule is None:
+            return ""
+        return self.rule.error_rates(len(self.sample_ratio.arms) - 1, self.looks.all if self.looks else 1)
+
+    def _one_sided(self, sampling_sd: float, noise: tuple[NoiseTerm, ...], alpha: float) -> float:
+        """Return the distance that an error exceeds on one side with probability `alpha`, at any look."""
+        both = 2 * alpha if self.looks is None else two_sided_alpha(alpha)
+        return self._half_width(sampling_sd, noise, 1 - both, 0.0)
 
     def _lift(self, effect: Effect, level: float) -> Measure | None:
         try:
@@ -164,9 +202,16 @@ class Scorecard:
         table = [*table_rows("WARNING", first.guarantee.warnings), ("sample ratio", str(self.sample_ratio))]
         table += [("look", f"{self.looks.look} of {self.looks.all}")] if self.looks else []
         table += [("intervals", self.interval_words), *units_of(first.n, first.receipts)]
+        table += table_rows("decision" if len(self.decisions) < 2 else "decisions", tuple(self._decision_lines()))
+        table += [("error rates", self.error_rates)] if self.rule else []
+        table += [("catalogue", self.catalogue[:12])] if self.catalogue else []
         table += [("privacy", str(first.guarantee)), ("paid", format_receipt(first.receipts[0]))]
         title = f"{'Rehearsal (no data read, nothing spent): ' if self.rehearsed else ''}{self.name}"
         return f"{text_table(title, table)}\n\n{self._text_lines()}"
+
+    def _decision_lines(self) -> Iterator[str]:
+        for decision in self.decisions if not self.rehearsed else ():
+            yield f"{decision.arm}: {decision}" if len(self.decisions) > 1 else str(decision)
 
     def _text_lines(self) -> str:
         several = len({line.treated for line in self.lines}) > 1
@@ -199,8 +244,9 @@ class Scorecard:
                     line.verdict,
                 ]
             )
-        widths = [max(len(each[place]) for each in cells) for place in range(len(head))]
-        return "\n".join("  ".join(map(str.ljust, each, widths)).rstrip() for each in cells)
+        if not self.decisions:
+            return aligned(cells)
+        return f"{aligned(cells)}\n\n{aligned(check_table(self.decisions, rehearsed=self.rehearsed))}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorecard as plain values, as docs/scorecard.schema.json describes them."""
@@ -219,9 +265,19 @@ class Scorecard:
             "looks": asdict(self.looks) if self.looks else None,
             "guarantee": first.guarantee.to_dict(),
             "receipt": asdict(first.receipts[0]),
+            "catalogue": self.catalogue or None,
+            "rule": self._rule_document(),
+            "decisions": [asdict(each) for each in self.decisions if not self.rehearsed],
             "sample_ratio": asdict(self.sample_ratio) | {"mismatch": self.sample_ratio.mismatch},
             "comparisons": [asdict(line) | dict.fromkeys(absent) for line in self.lines],
         }
+
+    def _rule_document(self) -> dict[str, Any] | None:
+        if self.rule is None:
+            return None
+        guardrails = [asdict(each) for each in self.rule.guardrails]
+        rule = {"goals": list(self.rule.goals), "guardrails": guardrails, "alpha": self.rule.alpha}
+        return rule | {"error_rates": self.error_rates}
 
     def to_json(self) -> str:
         """Return the scorecard as JSON."""
@@ -249,6 +305,12 @@ def _errors(sampling_sd: float, noise: tuple[NoiseTerm, ...]) -> tuple[float, tu
     """Return a sampling error and privacy noise as few terms, which are quick to invert."""
     privacy_sd = math.sqrt(sum(term.variance for term in noise))
     return max(sampling_sd, _LEAST_SAMPLING * privacy_sd), few_terms(noise)
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> str:
+    """Return a table as text, its columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, each, widths)).rstrip() for each in cells)
 
 
 def limits(low: float | None, high: float | None) -> str:

@@ -81,6 +81,12 @@ def calibrate_effect(effect: Effect, controls: Sequence[Effect]) -> CalibratedEf
             got=f"{len(controls)} controls, {sum(not error for error in errors)} effects without an error",
             hint="twenty or more controls are usual; ask for them in one family with estimate_family.",
         )
+    if any(each.looks is not None for each in (effect, *controls)):
+        raise RefusedError(
+            expected="effects whose intervals are for one look",
+            got="a look of several",
+            hint="a calibrated interval does not hold at all looks; use effects of an experiment without cohorts.",
+        )
     estimates = np.array([each.estimate for each in controls])
     variances = np.array([each or 0.0 for each in errors[1:]]) ** 2
     bias, bias_sd, error = _fitted(estimates, variances)

@@ -96,6 +96,12 @@ def _check_numbers(sites: Mapping[str, Effect]) -> None:
             got=f"a pooled effect from {', '.join(pooled)}",
             hint="pool the effects of all sites at once.",
         )
+    if looks := [site for site, effect in sites.items() if effect.looks is not None]:
+        raise QueryError(
+            expected="effects whose intervals are for one look",
+            got=f"a look of several from {', '.join(looks)}",
+            hint="the rules of pooling have no intervals that hold at all looks; run each site without cohorts.",
+        )
 
 
 def _usable(effect: Effect) -> bool:

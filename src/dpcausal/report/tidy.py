@@ -36,7 +36,7 @@ _SCORECARD = pa.schema(
         **dict.fromkeys(("control_mean", "treated_mean", "difference", "low", "high"), _NUMBER),
         **dict.fromkeys(("lift", "lift_low", "lift_high", "p_value", "adjusted_p_value", "detectable"), _NUMBER),
         **dict.fromkeys(("sampling_sd", "privacy_sd"), _NUMBER),
-        **dict.fromkeys(("verdict", "no_interval"), _TEXT),
+        **dict.fromkeys(("verdict", "no_interval", "unit", "description", "owner"), _TEXT),
     }
 )
 

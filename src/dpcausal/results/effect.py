@@ -14,6 +14,7 @@ from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.results.arm_curves import ArmCurves
 from dpcausal.results.effect_measures import (
     Alternative,
+    HalfWidth,
     Measure,
     Test,
     missing_lines,
@@ -22,10 +23,11 @@ from dpcausal.results.effect_measures import (
     ratio_of_means,
     shifted,
 )
-from dpcausal.results.laws import NormalLaw, RatioLaw, StudentLaw
+from dpcausal.results.laws import AnytimeLaw, NormalLaw, RatioLaw, StudentLaw
 from dpcausal.results.site_share import SiteShare
 from dpcausal.source import Source
-from dpcausal.uncertainty.interval import NoiseTerm, check_level
+from dpcausal.uncertainty.anytime import LooksSoFar
+from dpcausal.uncertainty.interval import NoiseTerm, check_level, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
@@ -82,6 +84,8 @@ class Effect(OtherNames):
         ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
         degrees_of_freedom: Those of Student's t, where the standard error comes from differences between sites; 0 where
             the interval is made of normal sampling error and the known privacy noise.
+        looks: Which look of a schedule it is, where there are several; intervals and p-values then hold at all looks
+            together.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -131,6 +135,7 @@ class Effect(OtherNames):
     target: Estimand = "ATE"
     clip: float | None = None
     p_values_hold: bool = False
+    looks: LooksSoFar | None = None
 
     def __post_init__(self) -> None:
         if self.sampling_is_a_bound:
@@ -185,7 +190,15 @@ class Effect(OtherNames):
         parts = (self.estimate, self.sampling_sd or 0.0, self.between_sd, self.noise, self.bias_bound)
         if self.ratio and self.contrasts is not None:
             return RatioLaw(*parts, self.contrasts)
+        if self.looks is not None:
+            return AnytimeLaw(*parts, self.looks)
         return StudentLaw(*parts, self.degrees_of_freedom) if self.degrees_of_freedom else NormalLaw(*parts)
+
+    @property
+    def _half_width(self) -> HalfWidth:
+        """What gives half the width of an interval of a function of the arms' means."""
+        law = self._law
+        return law.half if isinstance(law, AnytimeLaw) else half_width
 
     def with_bias(self, bound: float) -> Self:
         """Return the effect with this much more bias, in either direction, for its intervals to allow for."""
@@ -225,18 +238,18 @@ class Effect(OtherNames):
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
         check_level(level)
-        ratio = ratio_of_means(self.compared_means(), level, "risk ratio")
+        ratio = ratio_of_means(self.compared_means(), level, "risk ratio", self._half_width)
         return replace(ratio, low=max(ratio.low, 0.0))
 
     def relative_lift(self, level: float = 0.95) -> Measure:
         """Return the effect over the control arm's mean, with Fieller's interval; it costs nothing."""
         check_level(level)
-        return shifted(ratio_of_means(self.compared_means(), level, "ratio"), "relative lift", -1.0)
+        return shifted(ratio_of_means(self.compared_means(), level, "ratio", self._half_width), "relative lift", -1.0)
 
     def odds_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' odds; for binary outcomes. It costs nothing."""
         check_level(level)
-        return odds_ratio(self.compared_means(), level)
+        return odds_ratio(self.compared_means(), level, self._half_width)
 
     def number_needed_to_treat(self, level: float = 0.95) -> Measure:
         """Return how many must be treated for one more outcome; for binary outcomes. It costs nothing."""
@@ -313,6 +326,8 @@ class Effect(OtherNames):
         if not self.rehearsed:
             table.append(("estimate", format_number(self.estimate)))
         table.append(self._interval_line())
+        if self.looks is not None:
+            table.append(("look", f"{self.looks.look} of {self.looks.all}; intervals and p-values hold at all of them"))
         privacy = f"privacy noise {format_number(self.privacy_sd)}"
         if self.sampling_sd is None:
             table.append(("standard error", f"{privacy}; sampling error not asked for"))
@@ -388,6 +403,7 @@ class Effect(OtherNames):
                 "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
                 "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
                 "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
+                "looks": LooksSoFar(**document["looks"]) if document.get("looks") else None,
                 **{
                     name: JointEstimate.from_dict(document[name])
                     for name in ("arm_means", "arm_sizes", "missing_outcomes", "contrasts")

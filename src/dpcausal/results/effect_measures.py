@@ -163,7 +163,7 @@ def _fieller(values: tuple[float, float], covariance: Array, times: float) -> tu
     return float((b - root) / a), float((b + root) / a)
 
 
-def odds_ratio(means: JointEstimate, level: float) -> Measure:
+def odds_ratio(means: JointEstimate, level: float, half: HalfWidth = half_width) -> Measure:
     """Return the ratio of the arms' odds; its interval is symmetric on the log scale.
 
     Raises:
@@ -179,8 +179,8 @@ def odds_ratio(means: JointEstimate, level: float) -> Measure:
             )
     log = float(_log_odds_ratio(means.values))
     gradient = slopes(_log_odds_ratio, means.values).tolist()
-    half = half_width(means.sampling_sd(gradient), means.noise_along(gradient), level, _bias(means, gradient))
-    return Measure("odds ratio", math.exp(log), math.exp(log - half), math.exp(log + half), level, 1.0)
+    wide = half(means.sampling_sd(gradient), means.noise_along(gradient), level, _bias(means, gradient))
+    return Measure("odds ratio", math.exp(log), math.exp(log - wide), math.exp(log + wide), level, 1.0)
 
 
 def _log_odds_ratio(risks: Numbers) -> Numbers:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpcausal.results.effect_measures import Alternative, p_value, ratio_interval
+from dpcausal.uncertainty.anytime import LooksSoFar, anytime_half_width, anytime_p_value, one_sided_p_value
 from dpcausal.uncertainty.interval import NoiseTerm, half_width, student_beyond, student_half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 
@@ -54,6 +55,39 @@ class NormalLaw:
     def p_value(self, null: float, alternative: Alternative) -> float:
         """Return the p-value of the hypothesis that the effect is `null`."""
         return p_value(self.estimate - null, self.sites_sd, self.noise, alternative, self.bias)
+
+
+_TUNED = 0.05
+"""Limits that hold at all looks are narrowest at this alpha; with one tuning, p-values agree with all limits."""
+
+
+@dataclass(frozen=True)
+class AnytimeLaw(NormalLaw):
+    """The same for one look of several: limits and p-values hold at all looks together."""
+
+    looks: LooksSoFar
+
+    def half(self, sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float | None = None) -> float:
+        """Return the half-width of an interval for an error and noise."""
+        now = self.looks
+        half = anytime_half_width(sd, noise, 1 - level, look=now.look, progress=now.progress, tuned_alpha=_TUNED)
+        return half + (self.bias if bias is None else bias)
+
+    def p_value(self, null: float, alternative: Alternative) -> float:
+        """Return the p-value of the hypothesis that the effect is `null`.
+
+        Example:
+            >>> law = AnytimeLaw(3.6, 1.0, 0.0, (), 0.0, LooksSoFar(1, 8, 0.125))
+            >>> [round(law.p_value(0.0, each), 3) for each in ("two-sided", "greater", "less")]
+            [0.003, 0.002, 1.0]
+        """
+        away = self.estimate - null
+        towards = {"two-sided": abs(away), "greater": away, "less": -away}[alternative] - self.bias
+        if towards <= 0:
+            return 1.0
+        now, error = self.looks, (self.sites_sd, self.noise)
+        both = anytime_p_value(towards, *error, look=now.look, progress=now.progress, tuned_alpha=_TUNED)
+        return both if alternative == "two-sided" else one_sided_p_value(both)
 
 
 @dataclass(frozen=True)

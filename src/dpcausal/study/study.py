@@ -35,8 +35,9 @@ from dpcausal.study.prepared import Prepared, StudyResult
 from dpcausal.study.secondary import Secondary, SecondaryResult, read_secondary
 from dpcausal.study.secure_settings import SecureSettings, secure_settings
 from dpcausal.study.session import Ask, check_session, session_questions
-from dpcausal.study.template import VERSION, check_filled_in
+from dpcausal.study.template import VERSION
 from dpcausal.study.texts import check_confounders, check_expected, check_reasons, check_visible, check_words
+from dpcausal.utils.blanks import check_filled_in
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.plain_text import lines_in
 from dpcausal.utils.validation import check_format, check_keys

@@ -2,20 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 
-import tomli_w
-
-from dpcausal.errors import StudyError
 from dpcausal.schema.codebook import CodebookColumn
-from dpcausal.utils.plain_text import lines_in
+from dpcausal.utils.blanks import BLANK, quoted
 
 VERSION = 2
 """The version of the format of study files."""
-
-BLANK = "<fill in>"
-"""The placeholder where a person must decide. A study that still holds one is incomplete."""
 
 _BLANK = f'"{BLANK}"'
 
@@ -166,10 +159,10 @@ def _column(name: str, family: str | None, known: CodebookColumn | None) -> str:
             if family == "key"
             else "of a type that cannot be used"
         )
-        return f"# {_quoted(name)[1:-1]}: {use}"
+        return f"# {quoted(name)[1:-1]}: {use}"
     words, lines = _LINES[family] if known is None else _declared(known, family)
-    block = f"[[schema.covariates]]\nname = {_quoted(name)}\n{lines}"
-    return "\n".join([f"# {_quoted(name)[1:-1]}: {words}", *(f"# {line}" for line in block.splitlines())])
+    block = f"[[schema.covariates]]\nname = {quoted(name)}\n{lines}"
+    return "\n".join([f"# {quoted(name)[1:-1]}: {words}", *(f"# {line}" for line in block.splitlines())])
 
 
 def _declared(known: CodebookColumn, family: str | None) -> tuple[str, str]:
@@ -192,53 +185,4 @@ def _bound(text: str) -> str:
 
 def _value(text: str, family: str | None) -> str:
     """Return a listed value as the table holds it: a whole number, or a text where the column is text or a csv's."""
-    return text if family == "integer" and re.fullmatch(r"-?(0|[1-9]\d*)", text) else _quoted(text)
-
-
-def _quoted(text: str) -> str:
-    """Return a text as TOML writes it, on one line."""
-    return tomli_w.dumps({"text": text}).strip().removeprefix("text = ")
-
-
-def check_filled_in(text: str) -> None:
-    """Raise if a study's text still holds blanks, and say where.
-
-    Example:
-        >>> check_filled_in('name = "<fill in>"')
-        Traceback (most recent call last):
-        dpcausal.errors.StudyError: expected a study that is filled in, got 1 left blank: name in line 1
-        ...
-    """
-    if not isinstance(text, str):
-        raise StudyError(
-            expected="the text of a study",
-            got=type(text).__name__,
-            hint='read the file first: Study.from_toml(Path("study.toml").read_text()).',
-        )
-    blanks, section = [], ""
-    for place, line in enumerate(lines_in(text), start=1):
-        if line.startswith("["):
-            section = f"{line.partition('#')[0].strip()} "
-        elif _BLANK in line.partition("#")[0]:
-            blanks.append(f"{section}{line.partition('=')[0].strip()} in line {place}")
-    if blanks:
-        raise StudyError(
-            expected="a study that is filled in",
-            got=f"{len(blanks)} left blank: {', '.join(blanks)}",
-            hint=f"replace every {_BLANK}, quotation marks included; the comments explain each.",
-        )
-
-
-def write_new(file: Path, text: str) -> None:
-    """Write a file that must not be there yet."""
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError:
-        raise StudyError(
-            expected="a file that is not there yet", got=str(file), hint="give another name with --out."
-        ) from None
-    except OSError as error:
-        raise StudyError(
-            expected="a file that can be written", got=f"{file} ({type(error).__name__})", hint="check its folder."
-        ) from None
+    return text if family == "integer" and re.fullmatch(r"-?(0|[1-9]\d*)", text) else quoted(text)

@@ -1,0 +1,115 @@
+"""How often the decision rule of an experiment is wrong, at up to eight looks, through vaults.
+
+Each run draws users who enter over eight weeks, and reads the scorecard after each week: one goal, three guardrails,
+one payment. `python -m benchmarks.decisions --runs 200 --json`
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.random import Generator
+
+import dpcausal as dpc
+
+RESULTS = Path(__file__).parent / "results" / "decisions.json"
+LOOKS, UNITS, MARGIN = 8, 100_000, 0.05
+EXPERIMENT = dpc.Experiment(
+    name="decisions",
+    treatment=dpc.Treatment("arm", arms=("old", "new"), labels=("old", "new")),
+    metrics=[
+        dpc.Metric(dpc.Real("revenue", 0, 100, missing=0)),
+        dpc.Metric(dpc.Binary("returned", missing=0)),
+        dpc.Metric(dpc.Real("seconds", 0, 10, missing=10), lower_is_better=True),
+        dpc.Metric(dpc.Real("clicks", 0, 30, missing=0), denominator=dpc.Real("views", 0, 60, missing=0)),
+    ],
+    epsilon=1.0,
+    delta=1e-6,
+    cohorts=dpc.Category("week", list(range(1, LOOKS + 1))),
+    planned_n=UNITS,
+    rule=dpc.DecisionRule(
+        goals=["revenue"],
+        guardrails=[
+            dpc.Guardrail("returned", MARGIN, relative=True),
+            dpc.Guardrail("seconds", 0.1),
+            dpc.Guardrail("clicks per views", 2 * MARGIN, relative=True),
+        ],
+    ),
+)
+SCENES = {
+    "a guardrail is worse by its margin, the goal is better": {"goal": 1.1, "returned": 1 - MARGIN},
+    "no effect": {"goal": 1.0, "returned": 1.0},
+    "the goal is better, guardrails are unchanged": {"goal": 1.1, "returned": 1.0},
+}
+
+
+def users(random: Generator, *, goal: float, returned: float) -> pa.Table:
+    """Return users of both arms, in the order in which they enter."""
+    treated = random.random(UNITS) < 0.5
+    habit = random.lognormal(1.5, 1.0, UNITS)
+    views = 1.0 + random.poisson(8, UNITS)
+    columns: dict[str, Any] = {
+        "arm": np.where(treated, "new", "old"),
+        "revenue": np.minimum(habit * random.gamma(4, 0.25, UNITS) * np.where(treated, goal, 1.0), 100.0),
+        "returned": random.binomial(1, 0.4 * np.where(treated, returned, 1.0)),
+        "seconds": np.minimum(random.gamma(4, 0.5, UNITS), 10.0),
+        "clicks": np.minimum(random.binomial(views.astype(int), random.beta(3, 7, UNITS)), 30).astype(float),
+        "views": np.minimum(views, 60.0),
+        "week": np.repeat(np.arange(1, LOOKS + 1), UNITS // LOOKS),
+    }
+    return pa.table(columns)
+
+
+def decisions(table: pa.Table) -> list[dpc.ArmDecision]:
+    """Return the decision at each look."""
+    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=1, delta=1e-6), as_of="week 1")
+    found: list[dpc.ArmDecision] = []
+    for week in range(1, LOOKS + 1):
+        if week > 1:
+            ledger.add_version(f"week {week}")
+        so_far = table.slice(0, week * (UNITS // LOOKS))
+        vault = dpc.Vault(so_far, EXPERIMENT.schema, ledger=ledger, as_of=f"week {week}")
+        found += EXPERIMENT.run(vault, week).decisions
+    return found
+
+
+def counted(runs: Sequence[Sequence[dpc.ArmDecision]]) -> dict[str, list[float]]:
+    """Return by look the share of runs that shipped, or stopped for harm, at that look or before."""
+    found = {"shipped": [0.0] * LOOKS, "stopped for harm": [0.0] * LOOKS}
+    for run in runs:
+        for what, events in (
+            ("shipped", [each.action == "ship" for each in run]),
+            ("stopped for harm", [each.harm for each in run]),
+        ):
+            first = events.index(True) if any(events) else LOOKS
+            for look in range(first, LOOKS):
+                found[what][look] += 1 / len(runs)
+    return {what: [round(share, 4) for share in shares] for what, shares in found.items()}
+
+
+def main() -> None:
+    """Simulate, and print or store."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--runs", type=int, default=10)
+    options.add_argument("--json", action="store_true", help=f"write {RESULTS.name}")
+    chosen = options.parse_args()
+    randoms = {scene: np.random.default_rng([4, place]) for place, scene in enumerate(SCENES)}
+    runs: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
+    for run in range(1, chosen.runs + 1):
+        for scene, effects in SCENES.items():
+            runs[scene].append(decisions(users(randoms[scene], **effects)))
+        if run % 10 and run < chosen.runs:
+            continue
+        result: dict[str, Any] = {"runs": run, "units": UNITS, "looks": LOOKS, "epsilon": EXPERIMENT.epsilon}
+        result |= {scene: counted(each) for scene, each in runs.items()}
+        print(json.dumps(result), flush=True)
+        if chosen.json:
+            RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

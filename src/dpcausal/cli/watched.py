@@ -1,0 +1,94 @@
+"""What `dpcausal experiment watch` reads: experiments, their ledgers and their last scorecards."""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpcausal.cli.options import open_ledger
+from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.experiment.watch import Watched
+from dpcausal.release import Receipt
+
+if TYPE_CHECKING:
+    from dpcausal.experiment import Experiment
+    from dpcausal.ledger import Ledger
+
+
+def watched(folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Experiment"]) -> tuple[Watched, ...]:
+    """Return the state of every experiment in a folder, by the names of their files.
+
+    Raises:
+        StudyError: If there is none, or a ledger is named for one that is not there.
+    """
+    files = sorted(file for file in folder.glob("*.toml") if _is_experiment(file))
+    if strange := set(ledgers) - {file.stem for file in files}:
+        raise StudyError(
+            expected=f"ledgers of experiments in {folder}",
+            got=", ".join(sorted(strange)),
+            hint="name the experiment's file without .toml.",
+        )
+    if not files:
+        raise StudyError(
+            expected="a folder with experiments' files",
+            got=f"none in {folder}",
+            hint="write one with: dpcausal experiment init TABLE.",
+        )
+    return tuple(_state(file, ledgers.get(file.stem) or str(file.with_suffix(".db")), read) for file in files)
+
+
+def _is_experiment(file: Path) -> bool:
+    """Return whether a file describes an experiment, and no study or catalogue."""
+    try:
+        document = tomllib.loads(file.read_bytes().decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        return False
+    return isinstance(document.get("metrics"), list) and "treatment" in document
+
+
+def _state(file: Path, place: str, read: Callable[[Path], "Experiment"]) -> Watched:
+    name, looks = file.stem, None
+    try:
+        experiment = read(file)
+        name, looks = experiment.name, len(experiment.cohorts.values) if experiment.cohorts else None
+        ledger = open_ledger(place)
+        card = _scorecard(file.with_suffix(".json"), name, ledger)
+        spent, budget = ledger.spent, ledger.budget
+    except DpcausalError as error:
+        return Watched(file=file.name, name=name, looks=looks, problem=str(error).partition("\n")[0])
+    return Watched(
+        file=file.name,
+        name=name,
+        question=experiment.question,
+        looks=looks,
+        metrics=len(experiment.metrics),
+        spent=spent.epsilon,
+        budget=budget.epsilon,
+        delta=budget.delta,
+        scorecard=card,
+        page=file.with_suffix(".html").name if file.with_suffix(".html").exists() else "",
+    )
+
+
+def _scorecard(file: Path, name: str, ledger: "Ledger") -> dict[str, Any] | None:
+    """Return the last scorecard of an experiment, if its ledger paid for it; None where there is none yet."""
+    if not file.exists():
+        return None
+    try:
+        card = json.loads(file.read_bytes().decode())
+        receipt = Receipt(**card["receipt"])
+        is_of = card["name"] == name
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StudyError(
+            expected=f"a scorecard in {file.name}",
+            got=type(error).__name__,
+            hint="run the experiment again: answered looks cost nothing.",
+        ) from None
+    if not is_of or receipt.entry is None or ledger.check_receipts([receipt]):
+        raise StudyError(
+            expected=f"a scorecard in {file.name} that this experiment's ledger paid for",
+            got="another",
+            hint="run the experiment again: answered looks cost nothing.",
+        )
+    return dict(card)
