@@ -24,7 +24,7 @@ from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.site import Site
 from tests.support.certificates import write_certificate
 from tests.support.ports import reserved_port
-from tests.support.site_folders import approve_study
+from tests.support.site_folders import approve_study, person_key
 
 
 def run(*words: object) -> Result:
@@ -56,6 +56,7 @@ def kit(folder: Path) -> Iterator[Path]:
 @pytest.fixture
 def healthy(folder: Path, kit: Path, tmp_path: Path) -> Path:
     assert kit.exists()
+    person_key(folder, "a person")
     assert run("backup", folder, "--out", tmp_path / "north.backup").exit_code == 0
     return folder
 
