@@ -147,7 +147,11 @@ LIBRARY_PACKAGES = {
     "urllib3": ("federation/transports/mailbox/client.py",),
     "nvflare": ("federation/transports/nvflare/",),
     "shamirs": ("federation/secure/sharing.py",),
-    "subprocess": ("federation/site/worker.py", "federation/transports/nvflare/"),
+    "subprocess": (
+        "federation/site/worker.py",
+        "federation/transports/drill.py",
+        "federation/transports/nvflare/",
+    ),
 }
 """Where each library may appear, in files or folders of the package."""
 

@@ -188,3 +188,39 @@ def test_hint_of_nvflare_names_no_option_that_our_command_lacks() -> None:
     refused = _refused(("cert", "approve"), "the file exists", "Use --force to overwrite it.")
     assert "--force" not in refused.hint
     assert _refused(("cert", "approve"), "it failed", "Ask the sender.").hint == "Ask the sender."
+
+
+def test_withdrawing_by_files_tells_whoever_has_not_heard_of_it(
+    workspace: Path, federation: Federation, tmp_path: Path
+) -> None:
+    study, exchange = tmp_path / "study.toml", tmp_path / "exchange"
+    study.write_text(federation.study().to_toml(), encoding="utf-8")
+    run("ask", workspace, study, "--files", exchange, "--days", 2)
+    (asked,) = (exchange / "out").iterdir()
+    first = run("withdraw", workspace, study, "--files", exchange)
+    assert (first.exit_code, asked.exists()) == (1, False)
+    assert "west did not answer" in first.output
+    (request,) = (exchange / "out").iterdir()
+    for name in federation.tables:
+        (exchange / "in" / f"{name}.message.json").write_text(federation.sites[name](request.read_text()))
+    told = run("withdraw", workspace, study, "--files", exchange)
+    assert told.exit_code == 0
+    assert "north knows the study as withdrawn by its requester" in told.output
+
+
+def test_plan_names_the_sites_that_would_pay_for_a_weight_of_0(
+    workspace: Path, federation: Federation, tmp_path: Path
+) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(federation.study(pooling="minimum_variance").to_toml(), encoding="utf-8")
+    unknown = run("plan", workspace, study, "--site", "north=3000")
+    assert (unknown.exit_code, "none for south, west" in unknown.output) == (2, True)
+    sizes = ("--site", "north=3000", "--site", "south=3000", "--site", "west=30")
+    planned = run("plan", workspace, study, *sizes)
+    assert planned.exit_code == 1
+    assert "north: 3,000 units, price epsilon 1" in planned.output
+    assert "west would pay for a weight of 0" in planned.output.replace("\n", " ")
+    study.write_text(federation.study(pooling="inverse_variance").to_toml(), encoding="utf-8")
+    assert run("plan", workspace, study, *sizes).exit_code == 0
+    study.write_text(federation.study().to_toml(), encoding="utf-8")
+    assert "every unit counts alike" in run("plan", workspace, study, *sizes).output.replace("\n", " ")

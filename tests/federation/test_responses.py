@@ -230,7 +230,7 @@ def forged(truthful: Responses) -> dict[str, Any]:
         "letters beyond ASCII": key.seal(body).replace("south", "s\ud800uth"),
         "something that is no message": key.seal("hello"),
         "a message in another spelling": key.seal(body.replace(": ", ":")),
-        "a message of an unknown version": key.seal(body.replace('"version": 4', '"version": 5')),
+        "a message of an unknown version": key.seal(body.replace('"version": 5', '"version": 6')),
         "a message without end": key.seal(deep),
         "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
         "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),

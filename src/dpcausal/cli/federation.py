@@ -38,6 +38,12 @@ Kit = Annotated[
     Path | None, typer.Option(file_okay=False, help="Use NVFlare with this kit instead of the workspace's.")
 ]
 
+Days = Annotated[float, typer.Option(help="For how many days a site may answer. Later ones refuse, and pay nothing.")]
+Protocol = Annotated[
+    int | None,
+    typer.Option(help="The version of the protocol, for files to sites that know only the one before: 4."),
+]
+
 _CREATE_NETWORK = "create the network with: dpcausal federation init FOLDER NAME --host HOST."
 
 
@@ -188,18 +194,67 @@ def serve(folder: Folder) -> None:
     start_server(kit, workspace.roster_file)
 
 
+@federation.command("plan")
+def plan_weights(
+    folder: Folder,
+    study: StudyFile,
+    site: Annotated[
+        list[str] | None, typer.Option(help="A site with its number of units, as NAME=UNITS; before the roster's.")
+    ] = None,
+) -> None:
+    """Show the weight that each site would have, and which sites would pay for a weight of 0. Asks nobody.
+
+    Numbers of units are those of the roster. Exit status 1 if a site would pay for a weight of 0.
+    """
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
+
+    members = Workspace(folder).roster.sites.items()
+    sizes = {name: member.units for name, member in members if member.units and not member.revoked}
+    sizes |= dict(map(_sized, site or ()))
+    unknown = [name for name, member in members if not member.revoked and name not in sizes]
+    if unknown or not sizes:
+        raise StudyError(
+            expected="the number of units of each site",
+            got=f"none for {', '.join(unknown) or 'any site'}",
+            hint=f"add for instance: --site {(unknown or ['north'])[0]}=1200.",
+        )
+    read = read_study(study)
+    effect = read.rehearsed_pool(sizes)
+    weights = {share.site: share.weight or 0.0 for share in effect.sites} or dict.fromkeys(sizes, 1.0)
+    for name, n in sizes.items():
+        typer.echo(f"{name}: {n:,} units, price {read.price(name)}, expected weight {weights[name]:.1%}")
+    typer.echo(f"Expected standard error of the effect: {effect.standard_error:.4g}, of {effect.n:,} units.")
+    if unused := [name for name, weight in weights.items() if weight == 0.0]:
+        typer.echo(
+            f"{', '.join(unused)} would pay for a weight of 0: leave them out of this study, raise their epsilons, or "
+            'choose pooling = "inverse_variance", "random_effects" or "robust", in which every site has a weight.'
+        )
+        raise typer.Exit(1)
+
+
+def _sized(text: str) -> tuple[str, int]:
+    """Return the name of a site and its number of units."""
+    name, _, units = text.partition("=")
+    if not (name and units.isascii() and units.isdigit() and int(units) >= 2):
+        raise StudyError(expected="a site with its number of units", got=text, hint="for instance --site north=1200.")
+    return name, int(units)
+
+
 @federation.command()
 def ask(
     folder: Folder,
     study: StudyFile,
     files: Annotated[Path, typer.Option(file_okay=False, help="The folder of out and in.")],
+    days: Days = 30.0,
+    protocol: Protocol = None,
 ) -> None:
     """Write a study's request to a file, for sites without a network."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415 (an extra)
 
     transport = FileTransport(files)
-    coordinator = _coordinator(folder, study, transport)
+    coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol))
     typer.echo(f"Send this file to every site: {transport.write(coordinator.sealed)}")
     typer.echo(f"Put their messages into {files / 'in'}, in files that end in .message.json.")
 
@@ -219,6 +274,8 @@ def run(  # noqa: PLR0913, PLR0917
     min_sites: Annotated[
         int, typer.Option(min=1, help="The smallest number of answers to compute an effect from.")
     ] = 1,
+    days: Days = 30.0,
+    protocol: Protocol = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
 ) -> None:
     """Ask every site that has not answered yet, and print the effect.
@@ -240,7 +297,7 @@ def run(  # noqa: PLR0913, PLR0917
         try:
             often = 1 if files else attempts
             settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": print_response}
-            coordinator = _coordinator(folder, study, transport, **settings)
+            coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol), **settings)
             for words in _stray_files(files / "in", coordinator.request_ids) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             effect, others = _evaluated(coordinator)
@@ -251,6 +308,39 @@ def run(  # noqa: PLR0913, PLR0917
     for each in others:
         typer.echo(f"{each}\n", err=as_json)
     typer.echo(effect.to_json() if as_json else str(effect))
+
+
+@federation.command()
+def withdraw(  # noqa: PLR0913, PLR0917
+    folder: Folder,
+    study: StudyFile,
+    files: Files = None,
+    kit: Kit = None,
+    mailbox: Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")] = False,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait: as for run.")] = None,
+) -> None:
+    """Withdraw a study: sites that have not answered it refuse from then on, and pay nothing.
+
+    Exit status 1 if a site does not know of it yet: run the command again later.
+    """
+    require_extra("cryptography", "federation")
+    requester = read_study(study).requester
+    transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
+    waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
+    from dpcausal.federation.protocol.messages import MEANINGS  # noqa: PLC0415 (an extra)
+
+    told = _coordinator(folder, study, transport, timeout=waits, attempts=1).withdraw()
+    for site, words in told.items():
+        typer.echo(f"{site} {words}")
+    if files:
+        typer.echo(f"Send the file in {files / 'out'} to every site.")
+    if any(words != MEANINGS["withdrawn"] for words in told.values()):
+        raise typer.Exit(1)
+
+
+def _versions(protocol: int | None) -> dict[str, int]:
+    """Return the argument of a coordinator for a version of the protocol that was chosen."""
+    return {} if protocol is None else {"protocol": protocol}
 
 
 def _evaluated(coordinator: "Coordinator") -> tuple["Effect", list[object]]:

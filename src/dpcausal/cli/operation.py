@@ -7,6 +7,7 @@ import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
+from dpcausal.cli.opened_mailbox import require_mailbox
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.cli.site import Folder as SiteFolder
@@ -15,8 +16,10 @@ from dpcausal.cli.site import site
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dpcausal.federation.coordinator.backup import RestoredWorkspace
     from dpcausal.federation.operation.archive import Manifest
     from dpcausal.federation.operation.health import Status
+    from dpcausal.federation.site.backup import Restored
 
 Listen = Annotated[str, typer.Option(help="Serve the metrics at this address, for instance 127.0.0.1:9464.")]
 Out = Annotated[Path, typer.Option(dir_okay=False, help="The new file to write.")]
@@ -65,10 +68,7 @@ def restore(file: Backup, folder: NewFolder) -> None:
     from dpcausal.federation.site.backup import restore_site  # noqa: PLC0415 (slow to load)
 
     restored = restore_site(file, folder)
-    _report(restored.manifest, f"Restored {folder}")
-    typer.echo("\n".join(("Found in it:", *(f"  {words}" for words in restored.found))))
-    for words in restored.missing:
-        typer.echo(f"Missing: the secret of {words}.")
+    _report_restored(restored, folder)
     if restored.stopped:
         steps = "\n".join(f"{place}. {step}." for place, step in enumerate(restored.steps, 1))
         typer.echo(f"The site does not answer yet: {restored.stopped}.\n\nTo bring it back:\n{steps}", err=True)
@@ -113,14 +113,36 @@ def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = F
 
 @federation.command("restore")
 def restore_federation(file: Backup, folder: NewFolder) -> None:
-    """Restore a workspace to a new folder."""
+    """Restore a workspace to a new folder. What was revoked since the backup must be revoked again."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.backup import restore_workspace  # noqa: PLC0415 (an extra)
 
-    manifest = restore_workspace(file, folder)
+    restored = restore_workspace(file, folder)
     if (folder / "nvflare" / "server").is_dir():
         update_server_kit(folder)
-    _report(manifest, f"Restored {folder}")
+    _report_restored(restored, folder)
+    typer.echo("Revoke again which of these sites and requesters was revoked since the backup was made.")
+
+
+@site.command("drill")
+def drill_site_backup(file: Backup, as_json: AsJson = False) -> None:
+    """Restore a backup of a site into an empty place, and prove that it serves there. Exit status as of status."""
+    require_mailbox()
+    from dpcausal.federation.transports.drill import drill_site  # noqa: PLC0415 (slow to load)
+
+    _print(lambda: drill_site(file), as_json=as_json)
+
+
+@federation.command("drill")
+def drill_federation_backup(file: Backup, as_json: AsJson = False) -> None:
+    """Restore a backup of a workspace into an empty place, and prove that it serves. Exit status as of status.
+
+    Its mailbox is started on this machine, and answers a signed call.
+    """
+    require_mailbox()
+    from dpcausal.federation.transports.drill import drill_workspace  # noqa: PLC0415 (slow to load)
+
+    _print(lambda: drill_workspace(file), as_json=as_json)
 
 
 @site.command("update-kit")
@@ -177,6 +199,13 @@ def _metrics(look: "Callable[[], Status]", listen: str) -> None:
     if listen:
         serve(look, listen)
     typer.echo(exposition(look), nl=False)
+
+
+def _report_restored(restored: "Restored | RestoredWorkspace", folder: Path) -> None:
+    _report(restored.manifest, f"Restored {folder}")
+    typer.echo("\n".join(("Found in it:", *(f"  {words}" for words in restored.found))))
+    for words in restored.missing:
+        typer.echo(f"Missing: the secret of {words}.")
 
 
 def _report(manifest: "Manifest", done: str) -> None:

@@ -281,6 +281,8 @@ _REMEDIES: dict["Code", str] = {
     "no_budget": "dpcausal ledger show prints what was spent; a budget cannot be raised.",
     "failed": "check the table and the ledger with: {review}.",
     "stopped": "raise seconds or memory in policy.toml, confirm it with dpcausal site confirm, and answer again.",
+    "expired": "its deadline is over: the coordinator asks again with a new one. Is the clock of this machine right?",
+    "withdrawn": "its requester withdrew the study: there is nothing to do.",
     "refused_step": "this site answers each round of a secure sum once, for sites whose keys the study lists; a new "
     "attempt needs a new study text.",
 }

@@ -20,7 +20,7 @@ from dpcausal.guarantee import Event, Guarantee
 from dpcausal.guarantee import Rule as BudgetRule
 from dpcausal.planning.left_in import adjusts_for, confounders_of, expected_left_in, with_expected_left_in
 from dpcausal.planning.precision import half_width
-from dpcausal.pooling import Automatic, Rule, describe_pooling
+from dpcausal.pooling import Automatic, Rule, describe_pooling, pool
 from dpcausal.price import Price
 from dpcausal.queries.calibration import Asked
 from dpcausal.rehearsal import Rehearsal
@@ -311,6 +311,20 @@ class Study:
     def rehearsed(self, n: int, site: str = "") -> Effect:
         """Return the effect to expect from a site with so many units: its price, and the width of its interval."""
         return self.with_left_in(self._estimate(self.rehearsal(n), site))
+
+    def rehearsed_pool(self, sizes: Mapping[str, int]) -> Effect:
+        """Return the pooled effect to expect from sites with so many units, with the weight of each.
+
+        Raises:
+            StudyError: If the answers of sites are added up: then no site has a weight.
+        """
+        if self.pooling == "sums":
+            raise StudyError(
+                expected="a study that pools the effects of sites",
+                got='pooling = "sums", in which every unit counts alike',
+                hint="plan it as one table with the units of all sites: dpcausal plan STUDY --n N.",
+            )
+        return pool({site: self.rehearsed(n, site) for site, n in sizes.items()}, self.pooling)
 
     def with_left_in(self, effect: Effect) -> Effect:
         """Return an effect whose interval allows for the confounding that the adjustment is expected to leave in."""

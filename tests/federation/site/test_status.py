@@ -24,7 +24,7 @@ from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.site import Site
 from tests.support.certificates import write_certificate
 from tests.support.ports import reserved_port
-from tests.support.site_folders import approve_study
+from tests.support.site_folders import approve_study, person_key
 
 
 def run(*words: object) -> Result:
@@ -56,6 +56,7 @@ def kit(folder: Path) -> Iterator[Path]:
 @pytest.fixture
 def healthy(folder: Path, kit: Path, tmp_path: Path) -> Path:
     assert kit.exists()
+    person_key(folder, "a person")
     assert run("backup", folder, "--out", tmp_path / "north.backup").exit_code == 0
     return folder
 
@@ -70,7 +71,7 @@ def test_healthy_site_has_exit_status_0_and_tells_everything(healthy: Path) -> N
     assert checks["waiting"]["value"] == 0
     assert checks["ledger"]["value"] is True
     assert checks["budget"]["value"]["left"] == {"epsilon": 3.0, "delta": 0.0}
-    assert checks["versions"]["value"]["protocol"] == 4
+    assert checks["versions"]["value"]["protocol"] == 5
     assert checks["versions"]["value"]["server"] == "0.1.0"
     assert {"ledger", "audit_log", "policy"} <= checks["versions"]["value"].keys()
     assert "site north: healthy" in run("status", healthy).output
@@ -182,7 +183,7 @@ def test_metrics_hold_each_check_in_the_format_of_prometheus(healthy: Path) -> N
     assert 'dpcausal_certificate_days_left{check="certificate"} 200.0' in text
     assert 'dpcausal_check_level{check="ledger"} 0.0' in text
     assert 'dpcausal_budget_epsilon{part="left"} 3.0' in text
-    assert 'protocol="4"' in text
+    assert 'protocol="5"' in text
 
 
 def test_metrics_are_served_anew_at_each_look(healthy: Path, study: Study) -> None:

@@ -5,7 +5,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from dpcausal.errors import DpcausalError, StudyError, redact_errors
 from dpcausal.federation.coordinator.coordinator import Coordinator
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.workspace import Workspace
-from dpcausal.federation.protocol.messages import MEANINGS, Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.results.effect import Effect
 from dpcausal.study.study import Study
@@ -90,6 +90,9 @@ class _NoTransport:
     def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
         """Return at once."""
 
+    def withdraw(self, requests: Sequence[str]) -> None:
+        """Return at once."""
+
 
 class CoordinatorFolder:
     """The workspace of a coordinator, as it is now. One is made for each page.
@@ -108,18 +111,20 @@ class CoordinatorFolder:
         if not self._workspace.store.exists():
             return []
         store = Requests(self._workspace.store)
-        found = []
+        found = dict[str, AskedStudy]()
         for request, digest, text, at in store.asked():
             try:
                 asked = Request.from_json(claimed_body(text))
                 study = Study.from_toml(asked.study)
             except DpcausalError:  # of another version of dpcausal
                 continue
-            if asked.ask in ("releases", "masked"):
-                attempts = store.attempts(request)
-                cells = self._cells(store.messages(request), asked=attempts > 0)
-                found.append(AskedStudy(request, digest, study, at, attempts, cells))
-        return found[::-1]
+            if asked.ask in ("releases", "masked") and digest not in found:
+                both = [replace(asked, version=version).id for version in (VERSION, BEFORE)]
+                attempts = max(map(store.attempts, both))
+                messages = [message for each in both for message in store.messages(each)]
+                cells = self._cells(messages, asked=attempts > 0)
+                found[digest] = AskedStudy(request, digest, study, at, attempts, cells)
+        return [*found.values()][::-1]
 
     def _cells(self, messages: Sequence[tuple[str, ...]], *, asked: bool) -> dict[str, StudyAtSite]:
         """Return what each site of the roster did: an answer counts before any later message."""

@@ -191,7 +191,7 @@ class SiteFolder:
             digest,
             study,
             datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat(),
-            self.site.status(digest) if decided else "undecided",
+            self.site.status(digest) if decided or self.site.inbox.is_withdrawn(digest) else "undecided",
             study.price(policy.site),
             objections(policy, study),
             tuple(

@@ -8,14 +8,14 @@ from typing import Self
 
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.coordinator.aggregate import largest_noise, replay_estimate, sum_releases
-from dpcausal.federation.coordinator.dispatch import Dispatcher
+from dpcausal.federation.coordinator.dispatch import DAYS, Dispatcher
 from dpcausal.federation.coordinator.plausibility import SiteAnswer, suspicions
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.responses import SiteResponse, releases_of
 from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.coordinator.secure_release import check_range, check_sites, opened_releases, secure_caveats
 from dpcausal.federation.coordinator.secure_rounds import SecureRounds, summary
-from dpcausal.federation.protocol.messages import Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, VERSION, Ask, Message, Request, request_id
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import Transport
@@ -53,6 +53,10 @@ class Coordinator:
         attempts: The largest number of attempts for a site that does not answer or that fails.
         min_sites: The smallest number of sites that an effect is computed from.
         on_response: Called with a site's name and what it did, as soon as that is known.
+        days: For how many days a site may answer: a request that arrives later is refused, and nothing is paid. Masked
+            sums have to arrive while the coordinator waits for them.
+        protocol: The version of the protocol in which requests are written. Sites that know only the one before are
+            found and asked in it without this, unless files are carried to them.
     """
 
     def __init__(  # noqa: PLR0913
@@ -67,6 +71,8 @@ class Coordinator:
         attempts: int = 3,
         min_sites: int = 1,
         on_response: Callable[[str, str], None] = lambda _site, _words: None,
+        days: float = DAYS,
+        protocol: int = VERSION,
     ) -> None:
         self._text = _text_of(study)
         self.study = Study.from_toml(self._text)
@@ -78,10 +84,18 @@ class Coordinator:
                 got=f"timeout={timeout!r}, attempts={attempts!r}, min_sites={min_sites!r}",
                 hint="the defaults are 60 seconds, 3 attempts and 1 site.",
             )
+        if not (is_number(days) and 0 < days <= _MOST_DAYS and protocol in (BEFORE, VERSION)):
+            raise StudyError(
+                expected=f"days up to {_MOST_DAYS:g}, and version {BEFORE} or {VERSION} of the protocol",
+                got=f"days={days!r}, protocol={protocol!r}",
+                hint=f"the defaults are {DAYS:g} days and version {VERSION}.",
+            )
         self._min_sites, self._on_response = min_sites, on_response
         self._dispatcher = Dispatcher(
             *(roster, key, transport, Requests(store), timeout, attempts),
             on_response=lambda response: on_response(response.site, response.words),
+            days=days,
+            protocol=protocol,
         )
         self._found: dict[str, SiteResponse] | None = None
         self._ticks: tuple[int, ...] = ()
@@ -89,18 +103,32 @@ class Coordinator:
     @property
     def request(self) -> Request:
         """The first request that carries the study: one for all sites."""
-        return Request(study=self._text, ask="keys" if self.study.secure_settings else "releases")
+        ask: Ask = "keys" if self.study.secure_settings else "releases"
+        return Request(study=self._text, ask=ask, version=self._dispatcher.protocol)
 
     @property
     def sealed(self) -> str:
-        """The signed request: the text that travels."""
-        return self._dispatcher.key.seal(self.request.to_json())
+        """The signed request, with its deadline: the text that travels."""
+        return self._dispatcher.sealed(self.request)
 
     @property
     def request_ids(self) -> frozenset[str]:
         """The ids of all requests about the study: the first one, and those in the store."""
         stored = self._dispatcher.requests.texts_of(digest_of_text(self._text))
-        return frozenset({self.request.id, *(digest_of_text(claimed_body(text)) for text in stored)})
+        return frozenset({self.request.id, *(request_id(claimed_body(text)) for text in stored)})
+
+    def withdraw(self) -> dict[str, str]:
+        """Withdraw the study: take back its requests, tell all sites, and return what each of them did, in words.
+
+        A site that knows of it answers the study no more, and pays nothing for it. What it has answered before stays
+        paid for. A new attempt needs a new study text.
+
+        Raises:
+            TransportError: If the transport is unavailable.
+        """
+        self._dispatcher.withdraw(self.request_ids)
+        found = self._dispatcher.ask(Question(self.study, Request(study=self._text, ask="withdraw")))
+        return {site: response.words for site, response in found.items()}
 
     def run(self) -> Effect:
         """Ask all sites that have not answered yet, and compute one effect from all answers.
@@ -310,6 +338,7 @@ class Coordinator:
         return answers
 
 
+_MOST_DAYS = 3_650.0
 _OF_SUMS = "answers of sites were added up; each site added its own noise"
 _OF_PERSONS = "each unit is assumed to be at one site; epsilons add up for a person with records at several sites"
 _OF_SUSPECT_SUMS = (

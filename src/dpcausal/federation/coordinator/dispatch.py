@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpcausal.errors import TransportError
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.responses import SiteResponse, signed_by, why_invalid
 from dpcausal.federation.coordinator.roster import Roster
-from dpcausal.federation.protocol.messages import MEANINGS, Code, Message
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Code, Message, Request
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import Transport
@@ -17,13 +17,18 @@ from dpcausal.utils.hash_chain import digest_of_text
 _RETRYABLE: tuple[Code, ...] = ("failed", "stopped")
 """Transient error codes, worth retrying."""
 
+DAYS = 30.0
+"""For how many days a site may answer a request, unless it was chosen otherwise."""
+_MARGIN = 60.0
+"""Seconds by which clocks may differ."""
+
 
 @dataclass(frozen=True)
 class Dispatcher:
     """Sends a request to sites until each has answered or has no attempts left.
 
-    A site that has answered a request does not receive it again. A retry sends the same text, and a site answers the
-    same text at no further cost.
+    A site that has answered a request does not receive it again. A retry asks the same question, and a site answers the
+    same question at no further cost. Sites that speak only the version of the protocol before this one are asked in it.
 
     Attributes:
         roster: The sites.
@@ -33,6 +38,8 @@ class Dispatcher:
         timeout: Seconds that the transport may take for each attempt.
         attempts: The largest number of attempts for a site.
         on_response: Called with each response, as soon as it is known.
+        days: For how many days a site may answer a request.
+        protocol: The version of the protocol in which requests are written.
     """
 
     roster: Roster
@@ -42,6 +49,8 @@ class Dispatcher:
     timeout: float
     attempts: int
     on_response: Callable[[SiteResponse], None]
+    days: float = DAYS
+    protocol: int = VERSION
 
     def ask(self, question: Question, sites: Collection[str] | None = None) -> dict[str, SiteResponse]:
         """Send a request, and return the response of each site of the roster, in the order of their names.
@@ -50,9 +59,8 @@ class Dispatcher:
             question: The request, with its study.
             sites: The sites to ask; without it, all of the roster.
         """
-        asked = question.request
-        sealed = self.key.seal(asked.to_json())
-        self.requests.store(asked.id, digest_of_text(asked.study), sealed)
+        question = _in_version(question, min(self.protocol, question.request.version))
+        sealed = self.sealed(question.request)
         named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
         stored = self.stored(question)
         found = {
@@ -66,26 +74,51 @@ class Dispatcher:
             if not waiting:
                 break
             if attempt:
-                time.sleep(min(2.0 ** (attempt - 1), self.timeout))
+                time.sleep(self._pause(attempt))
             found |= self._asked_once(question, sealed, waiting)
+            older = [site for site in waiting if found[site].words == _OLDER]
+            if older and question.request.ask in ("facts", "releases"):
+                before = _in_version(question, BEFORE)
+                found |= self._asked_once(before, self.sealed(before.request), older)
         revoked = {site: SiteResponse(site, _REVOKED) for site in named if site not in found}
         return dict(sorted((found | revoked).items()))
 
     def stored(self, question: Question) -> dict[str, SiteResponse]:
         """Return the answers to a request that are stored, by site. Nobody is asked."""
         found: dict[str, SiteResponse] = {}
-        for site, text in self.requests.messages(question.request.id):
-            stored = self._validated(site, text, question)
-            if stored.answered and stored.site in self.roster.keys:
-                found.setdefault(stored.site, stored)
+        for version in (VERSION, BEFORE):
+            for site, text in self.requests.messages(_in_version(question, version).request.id):
+                stored = self._validated(site, text, question)
+                if stored.answered and stored.site in self.roster.keys:
+                    found.setdefault(stored.site, stored)
         return found
+
+    def withdraw(self, requests: Collection[str]) -> None:
+        """Take back requests, by their ids, from where sites that have not answered would find them."""
+        self.transport.withdraw(sorted(requests))
+
+    def sealed(self, request: Request) -> str:
+        """Return a request with its deadline, signed, after storing it.
+
+        Masked sums that arrive after the last attempt are of no use, and their price would be spent for nothing.
+        """
+        pauses = sum(self._pause(attempt) for attempt in range(1, self.attempts))
+        ends = self.timeout > 0 and request.ask == "masked"
+        seconds = self.timeout * self.attempts + pauses + _MARGIN if ends else self.days * 86_400.0
+        timed = request if request.version == BEFORE else replace(request, deadline=int(time.time() + seconds) + 1)
+        sealed = self.key.seal(timed.to_json())
+        self.requests.store(request.id, digest_of_text(request.study), sealed)
+        return sealed
+
+    def _pause(self, attempt: int) -> float:
+        return min(2.0 ** (attempt - 1), self.timeout)
 
     def _asked_once(self, question: Question, sealed: str, sites: list[str]) -> dict[str, SiteResponse]:
         """Return the responses to one attempt; of several from one site, the one with the highest rank."""
         fresh: dict[str, SiteResponse] = {}
 
         def receive(site: str, text: str) -> None:
-            response = self._validated(site, text, question)
+            response = self._validated(site, text, question, sealed)
             if response.site not in sites or (response.site in fresh and response.rank <= fresh[response.site].rank):
                 return
             if response.message is not None:
@@ -101,12 +134,23 @@ class Dispatcher:
             return {site: SiteResponse(site, closed) for site in sites} | fresh
         return fresh
 
-    def _validated(self, site: str, text: str, question: Question) -> SiteResponse:
-        """Return the response in a text. The signature names the site; the transport's name counts only without one."""
+    def _validated(self, site: str, text: str, question: Question, sent: str = "") -> SiteResponse:
+        """Return the response in a text. The signature names the site; the transport's name counts only without one.
+
+        Args:
+            site: The site from which the transport has the text.
+            text: The text.
+            question: What was asked.
+            sent: The signed request; empty for a text that is stored.
+        """
         signed = signed_by(text, self.roster)
         if signed is None:
             return SiteResponse(site, f"{_INVALID}: it is not a message signed with this site's key")
         signer, message = signed
+        if message.version < question.request.version and message.code == "unreadable":
+            about_this = message.request == digest_of_text(claimed_body(sent))  # an old refusal could be sent again
+            return SiteResponse(signer, _OLDER if about_this else f"{_INVALID}: it answers another request")
+        question = _in_version(question, message.version)
         study = digest_of_text(question.request.study)
         before = [Message.from_json(claimed_body(sent)) for sent in self.requests.messages_of(study, signer)]
         problem = why_invalid(message, signer, question, self.roster.sites[signer].units, before)
@@ -115,6 +159,12 @@ class Dispatcher:
         return SiteResponse(signer, MEANINGS[message.code], message, text)
 
 
+def _in_version(question: Question, version: int) -> Question:
+    """Return the same question in a version of the protocol."""
+    return replace(question, request=replace(question.request, version=version))
+
+
+_OLDER = f"speaks only version {BEFORE} of the protocol"
 _SILENT = "did not answer"
 _REVOKED = "is revoked in the roster, and was not asked"
 _INVALID = "sent an invalid response"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,6 +120,7 @@ class SecureRounds:
         found = self._dispatcher.stored(question)
         if not self._is_over(step, found):
             self._begun[step] = request
+            self._close_before(step)
             counting = replace(self._dispatcher, on_response=self._counted(step, len(asked)))
             found = counting.ask(question, asked)
         for site in asked:
@@ -128,6 +130,14 @@ class SecureRounds:
         answers = {site: response for site, response in found.items() if response.answered and site in asked}
         self._check_enough(step, answers, [responses[site] for site in asked])
         return answers
+
+    def _close_before(self, step: Step) -> None:
+        """Withdraw the requests of earlier rounds: a late answer would be of no use, and masked sums have a price."""
+        earlier = [each for each in STEPS[: STEPS.index(step)] if each in self._begun]
+        if not earlier:
+            return
+        with suppress(TransportError):  # the round that follows meets the same transport
+            self._dispatcher.withdraw([self._begun[each].id for each in earlier])
 
     def _opened(
         self, numbers: Mapping[str, Any], keys: Mapping[str, Any], answers: Mapping[str, SiteResponse]

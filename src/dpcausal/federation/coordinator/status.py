@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpcausal.errors import DpcausalError
+from dpcausal.federation.coordinator.backup import NETWORKS
 from dpcausal.federation.coordinator.requests import FORMAT as REQUESTS_FORMAT
 from dpcausal.federation.coordinator.requests import check_intact
 from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.operation.contents import Contents
 from dpcausal.federation.operation.health import (
     ATTENTION,
     BROKEN,
@@ -31,7 +33,12 @@ def federation_status(folder: Path) -> Status:
     """
     workspace = Workspace(folder)
     sites = list(workspace.roster.keys)
-    checks = (*_network(workspace.network, sites), _requests(workspace.store), check_disk(folder), check_backup(folder))
+    checks = (
+        *_network(workspace.network, sites),
+        _requests(workspace.store),
+        check_disk(folder),
+        check_backup(folder, Contents.of(folder, NETWORKS)),
+    )
     return Status("federation", folder.resolve().name, (*checks, check_versions({"requests": REQUESTS_FORMAT})))
 
 

@@ -8,7 +8,7 @@ import sqlite3
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,9 +16,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dpcausal.errors import StudyError, redact_errors
-from dpcausal.federation.operation.health import LAST_BACKUP
 from dpcausal.utils.durable_files import replace_file
 
+LAST_BACKUP = "last_backup.json"
+"""What a folder notes about its last backup."""
 MANIFEST = "manifest.json"
 FORMAT = 1
 """The version of the format of a backup."""
@@ -83,20 +84,37 @@ def network_files(folder: Path, root: str) -> list[str]:
     return [file.as_posix() for file in files if not _is_work(file)]
 
 
-def copy_database(source: Path, target: Path) -> None:
-    """Copy an SQLite file as it is between two transactions, while others use it."""
+def copy_database(source: Path, target: Path, *commands: str) -> None:
+    """Copy an SQLite file as it is between two transactions, while others use it; the commands change the copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     reading = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=60.0)
     writing = sqlite3.connect(target)
     try:
         reading.backup(writing)
+        for command in commands:
+            writing.execute(command)
+        writing.commit()
     finally:
         reading.close()
         writing.close()
 
 
-def write_archive(staged: Path, out: Path, folder: Path, **about: Any) -> Manifest:  # noqa: ANN401 (of a manifest)
-    """Write what was collected to a new file that only its owner can read, and note in the folder that it was done."""
+def write_archive(
+    staged: Path,
+    out: Path,
+    folder: Path,
+    lasting: Sequence[str],
+    **about: Any,  # noqa: ANN401 (of a manifest)
+) -> Manifest:
+    """Write what was collected to a new file that only its owner can read, and note in the folder what it holds.
+
+    Args:
+        staged: The folder with what was collected.
+        out: The new file.
+        folder: The folder that the backup is of.
+        lasting: The names of its lasting files: the note lists those of them that the backup holds.
+        about: What the manifest says.
+    """
     names = sorted(file.relative_to(staged).as_posix() for file in staged.rglob("*") if file.is_file())
     digests = {name: _digest(staged / name) for name in names}
     manifest = Manifest(at=time.time(), dpcausal=version("dpcausal"), files=digests, **about)
@@ -109,7 +127,14 @@ def write_archive(staged: Path, out: Path, folder: Path, **about: Any) -> Manife
         file.flush()
         os.fsync(file.fileno())
     os.link(partial, out)
-    done = {"at": manifest.at, "file": out.name, "digest": _digest(out)}
+    holds = [name for name in lasting if name in digests]
+    done = {
+        "at": manifest.at,
+        "file": out.name,
+        "digest": _digest(out),
+        "with_keys": manifest.with_keys,
+        "holds": holds,
+    }
     replace_file(folder / LAST_BACKUP, json.dumps(done))
     return manifest
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from cryptography import x509
 
+from dpcausal.federation.operation.archive import LAST_BACKUP
+from dpcausal.federation.operation.contents import Contents
 from dpcausal.federation.operation.heartbeat import Heartbeat, is_serving
 from dpcausal.federation.protocol.messages import VERSION
 
@@ -23,7 +25,6 @@ DAYS_LEFT = 30
 """A certificate with fewer days left needs attention."""
 BACKUP_DAYS = 7
 """A backup that is older needs attention."""
-LAST_BACKUP = "last_backup.json"
 
 _LOW_DISK, _NO_DISK = 1_000_000_000, 50_000_000
 _CLOCK_SECONDS = 60.0
@@ -120,14 +121,20 @@ def check_disk(folder: Path) -> Check:
     return Check("disk", level, f"{free / 1e9:.1f} GB free", free)
 
 
-def check_backup(folder: Path) -> Check:
-    """Return when the last backup was taken."""
+def check_backup(folder: Path, contents: Contents) -> Check:
+    """Return when the last backup was taken, and which of the lasting files of the folder it lacks."""
     try:
-        at = float(json.loads((folder / LAST_BACKUP).read_text(encoding="ascii"))["at"])
-    except (OSError, ValueError, TypeError, LookupError):
+        last = json.loads((folder / LAST_BACKUP).read_text(encoding="ascii"))
+        at, with_keys, holds = float(last["at"]), bool(last.get("with_keys")), set(last.get("holds", ()))
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return Check("backup", ATTENTION, "never")
-    age = time.time() - at
-    return Check("backup", ATTENTION if age > BACKUP_DAYS * _DAY else HEALTHY, _time(at), int(at))
+    lacks = [name for name in contents.lasting(with_keys=with_keys) if name not in holds]
+    words = _time(at) + (", without keys" if contents.secret and not with_keys else "")
+    if lacks:
+        more = f" and {len(lacks) - 1} more files" if len(lacks) > 1 else ""
+        words += f"; it lacks {lacks[0]}{more}: make another one"
+    old = time.time() - at > BACKUP_DAYS * _DAY
+    return Check("backup", ATTENTION if old or lacks else HEALTHY, words, int(at))
 
 
 def check_versions(formats: dict[str, int], server_version: str = "") -> Check:

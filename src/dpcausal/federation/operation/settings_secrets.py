@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tomli_w
@@ -37,7 +37,7 @@ def without_secrets(value: object, name: str = "") -> object:
     return _masked(value) if isinstance(value, str) else value
 
 
-def copy_settings(source: Path, target: Path, names: list[str]) -> Iterator[str]:
+def copy_settings(source: Path, target: Path, names: Sequence[str]) -> Iterator[str]:
     """Copy settings files without their secrets, and yield what is left out, in words.
 
     A file with a secret is written anew, without its comments: these may hold others.
@@ -53,15 +53,16 @@ def copy_settings(source: Path, target: Path, names: list[str]) -> Iterator[str]
         if plain != document or _masked(text) != text:
             text = tomli_w.dumps(plain)  # type: ignore[arg-type]
             yield f"secrets in {name}"
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_text(text, encoding="utf-8")
 
 
 def missing_secrets(folder: Path) -> list[str]:
     """Return where in the settings files of a folder a secret was left out."""
     found = []
-    for file in sorted(folder.glob("*.toml")):
+    for file in sorted((*folder.glob("*.toml"), *folder.glob("mailbox/*.toml"))):
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-        found += [f"{place} in {file.name}" for place in _placeholders(document)]
+        found += [f"{place} in {file.relative_to(folder)}" for place in _placeholders(document)]
     return found
 
 

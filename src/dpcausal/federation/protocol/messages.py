@@ -12,19 +12,23 @@ from dpcausal.errors import TransportError, redact_errors
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import is_version
 
-VERSION = 4
-"""The version of the protocol. All sites and their coordinator speak the same one."""
+VERSION = 5
+"""The version of the protocol."""
+
+BEFORE = 4
+"""The version before, without deadlines and withdrawals. A site answers in the version of the request, and a
+coordinator uses this one for sites that know no later one."""
 
 Step = Literal["keys", "shares", "masked", "confirm", "unmask"]
 """The rounds of a secure sum, in their order. Only `masked` reads the table, and only it has a price."""
 
 STEPS: tuple[Step, ...] = get_args(Step)
 
-Ask = Literal["facts", "releases"] | Step
-"""`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator. The
-others are the rounds of a secure sum."""
+Ask = Literal["facts", "releases", "withdraw"] | Step
+"""`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator.
+`withdraw`: no more answers to this study. The others are the rounds of a secure sum."""
 
-ASKS: tuple[str, ...] = ("facts", "releases", *STEPS)
+ASKS: tuple[str, ...] = ("facts", "releases", "withdraw", *STEPS)
 
 Code = Literal[
     "answered",
@@ -38,6 +42,8 @@ Code = Literal[
     "failed",
     "stopped",
     "refused_step",
+    "expired",
+    "withdrawn",
 ]
 
 MEANINGS: dict[Code, str] = {
@@ -52,13 +58,17 @@ MEANINGS: dict[Code, str] = {
     "failed": "could not compute its answer",
     "stopped": "exceeded its limits of time or memory",
     "refused_step": "refused this round of the secure sum: it answers each round once, for sites that it verified",
+    "expired": "received the request after its deadline, and paid nothing",
+    "withdrawn": "knows the study as withdrawn by its requester",
 }
 """Each code in words. A site sends no other reason for not answering."""
+
+_SINCE_DEADLINES = ("expired", "withdrawn")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A coordinator's request to every site. The same question is always the same text.
+    """A coordinator's request to every site. The same question always has the same id, whatever its deadline.
 
     A request has no parameter that could change a site's decision: the study determines the queries and their price.
 
@@ -66,22 +76,24 @@ class Request:
         study: The whole study file, as text: sites approve it by its digest.
         ask: What the coordinator asks for.
         carries: In a secure sum, the signed texts of sites from the round before.
+        deadline: The time after which a site that has not answered refuses, in seconds since 1970; None for none.
         version: The version of the protocol.
     """
 
     study: str
     ask: Ask
     carries: tuple[str, ...] = ()
+    deadline: int | None = None
     version: int = VERSION
 
     @property
     def id(self) -> str:
-        """The digest that answers refer to."""
-        return digest_of_text(self.to_json())
+        """The digest that answers refer to: of everything but the deadline."""
+        return digest_of_text(_written(self, "deadline"))
 
     def to_json(self) -> str:
         """Return the request as JSON."""
-        return _written(self)
+        return _written(self) if self.version > BEFORE else _written(self, "deadline")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -95,7 +107,9 @@ class Request:
         if not isinstance(carried, list) or not all(isinstance(each, str) for each in carried):
             raise _unreadable()
         request = cls(**document | {"carries": tuple(carried)})
-        if isinstance(request.study, str) and request.ask in ASKS and (not carried or request.ask in STEPS[1:]):
+        known = request.ask in ASKS and (request.version > BEFORE or request.ask != "withdraw")
+        ends = request.deadline is None or _is_count(request.deadline)
+        if isinstance(request.study, str) and known and ends and (not carried or request.ask in STEPS[1:]):
             return request
         raise _unreadable()
 
@@ -147,6 +161,7 @@ class Message:
             all(isinstance(each, str) for each in (message.request, message.study, message.site))
             and isinstance(message.code, str)
             and message.code in MEANINGS
+            and (message.version > BEFORE or message.code not in _SINCE_DEADLINES)
             and (_is_count(message.n) if counted else message.n is None)
             and (is_version(message.as_of) if counted else message.as_of is None)
             and (arms is None or (counted and _are_arms(arms, message.n)))
@@ -157,6 +172,7 @@ class Message:
 
 
 def _is_count(value: object) -> bool:
+    """Return whether this is a whole number that may be a number of units, or a time in seconds."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**41
 
 
@@ -164,8 +180,17 @@ def _are_arms(sizes: object, n: Any) -> bool:  # noqa: ANN401 (checked by the ca
     return isinstance(sizes, tuple) and len(sizes) == 2 and all(map(_is_count, sizes)) and sum(sizes) <= n
 
 
-def _written(parts: Request | Message) -> str:
-    return json.dumps(asdict(parts), sort_keys=True, allow_nan=False)
+def request_id(body: str) -> str:
+    """Return the id of the request in a text; the digest of the text where it is no request of a known version."""
+    try:
+        return Request.from_json(body).id
+    except TransportError:
+        return digest_of_text(body)
+
+
+def _written(parts: Request | Message, without: str = "") -> str:
+    document = {name: value for name, value in asdict(parts).items() if name != without}
+    return json.dumps(document, sort_keys=True, allow_nan=False)
 
 
 def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
@@ -174,14 +199,15 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
         as_written = json.dumps(document, sort_keys=True, allow_nan=False) == text
     if not as_written or not isinstance(document, dict) or type(document.get("version")) is not int:
         raise _unreadable()
-    if document["version"] != VERSION:
+    if document["version"] not in (BEFORE, VERSION):
         raise TransportError(
-            expected=f"version {VERSION} of the protocol",
+            expected=f"version {VERSION} of the protocol, or {BEFORE}",
             got=f"version {document['version']}",
-            hint="upgrade all sites and the coordinator together. dpcausal site status and dpcausal federation status "
-            "print the version that each side speaks.",
+            hint="upgrade the older side. dpcausal site status and dpcausal federation status print the version that "
+            "each side speaks.",
         )
-    if set(document) != {part.name for part in fields(kind)}:
+    since = {"deadline"} if document["version"] == BEFORE else set[str]()
+    if set(document) != {part.name for part in fields(kind)} - since:
         raise _unreadable()
     return document
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from dpcausal.errors import TransportError, redact_errors
-from dpcausal.federation.protocol.messages import Message
+from dpcausal.federation.protocol.messages import Message, request_id
 from dpcausal.federation.protocol.signatures import LONGEST, claimed_body
-from dpcausal.utils.hash_chain import digest_of_text
 
 _POLL_SECONDS = 0.5
 
@@ -50,6 +49,14 @@ class Transport(Protocol):
         """
         ...
 
+    def withdraw(self, requests: Sequence[str]) -> None:
+        """Take back requests, by their ids, from where sites that have not answered would find them.
+
+        Raises:
+            TransportError: If the transport is unavailable.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class LocalTransport:
@@ -69,6 +76,9 @@ class LocalTransport:
                 messages.append(self.sites[site](request))
             for message in messages:
                 on_response(site, message)
+
+    def withdraw(self, requests: Sequence[str]) -> None:
+        """Do nothing: no request waits here."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,7 @@ class FileTransport:
             TransportError: If the folder cannot be used.
         """
         self.write(request)
-        asked = digest_of_text(claimed_body(request))
+        asked = request_id(claimed_body(request))
         missing, reported, end = set(sites), set[str](), time.monotonic() + timeout
         while True:
             for site, text in self._messages(asked):
@@ -108,7 +118,7 @@ class FileTransport:
 
     def write(self, request: str) -> Path:
         """Write a request to `out`, completely or not at all, and return its file."""
-        file = self.folder / "out" / f"{digest_of_text(claimed_body(request))}.request.json"
+        file = self.folder / "out" / f"{request_id(claimed_body(request))}.request.json"
         with redact_errors(OSError, instead=self._unavailable):
             for side in ("in", "out"):
                 (self.folder / side).mkdir(parents=True, exist_ok=True)
@@ -116,6 +126,12 @@ class FileTransport:
             partial.write_text(request, encoding="utf-8")
             partial.replace(file)
         return file
+
+    def withdraw(self, requests: Sequence[str]) -> None:
+        """Remove requests from `out`. Whoever has a copy of a file can still bring it to a site, up to its deadline."""
+        with redact_errors(OSError, instead=self._unavailable):
+            for request in requests:
+                (self.folder / "out" / f"{request}.request.json").unlink(missing_ok=True)
 
     def _messages(self, request: str) -> Iterator[tuple[str, str]]:
         """Yield the messages that claim to answer a request, with their sites. An incomplete file is not a message."""

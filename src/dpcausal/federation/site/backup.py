@@ -13,20 +13,21 @@ from dpcausal.federation.operation.archive import (
     Manifest,
     copy_database,
     copy_files,
-    network_files,
     read_archive,
     staging,
     write_archive,
 )
+from dpcausal.federation.operation.contents import MAILBOX, Contents
 from dpcausal.federation.operation.settings_secrets import copy_settings, missing_secrets, without_secrets
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.people import People, identity
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import MESSAGES, mark_restored, open_ledger, witness_address
-from dpcausal.federation.site.stores import ResponseStore
+from dpcausal.federation.site.stores import WITHDRAWN, ResponseStore
 from dpcausal.ledger import Ledger
 
+NETWORKS = ("nvflare", "networks")
 _INDEX = Path(AUDIT_LOG).with_suffix(".index").name
 _MARGIN = 60.0
 _CONFIRM = "look at people, requesters and settings, and confirm them: dpcausal site confirm {} --by NAME --why WHY"
@@ -60,14 +61,14 @@ def backup_site(folder: Path, out: Path, *, with_keys: bool = False) -> Manifest
         StudyError: If the file cannot be written, or an answer takes longer than the policy allows.
         LedgerError: If the ledger or the audit log of the site is damaged: there is nothing worth a backup.
     """
-    policy = Policy.read(folder)
+    policy, contents = Policy.read(folder), Contents.of(folder, NETWORKS)
     unanswered = _no_answer(folder, policy.seconds + _MARGIN)
     with staging(out) as staged, unanswered, Changes(folder).locked():
         open_ledger(folder, policy).verify()
-        left_out = ["the table", *_copy(folder, staged, policy, with_keys=with_keys)]
+        left_out = ["the table", *_copy(folder, staged, policy, contents, with_keys=with_keys)]
         _check(staged, folder, policy)
         about = {"kind": "site", "name": policy.site, "with_keys": with_keys, "left_out": tuple(left_out)}
-        return write_archive(staged, out, folder, **about)
+        return write_archive(staged, out, folder, contents.lasting(with_keys=with_keys), **about)
 
 
 def restore_site(file: Path, folder: Path) -> Restored:
@@ -116,19 +117,15 @@ def _found(folder: Path, policy: Policy) -> Iterator[str]:
             yield f"decision {entry.kind} by {entry.who} at {entry.at}: study {entry.study}"
 
 
-def _copy(folder: Path, staged: Path, policy: Policy, *, with_keys: bool) -> Iterator[str]:
+def _copy(folder: Path, staged: Path, policy: Policy, contents: Contents, *, with_keys: bool) -> Iterator[str]:
     """Copy a site's files, and yield what is left out."""
-    settings = [file.name for file in folder.glob("*.toml")]
-    names = settings if with_keys else []
-    for kept in ("studies", MESSAGES):
+    names = list(contents.lasting(with_keys=True) if with_keys else contents.public)
+    for kept in ("studies", f"studies/{WITHDRAWN}", MESSAGES, f"{MAILBOX}/outbox"):
         names += [f"{kept}/{file.name}" for file in folder.glob(f"{kept}/*") if not file.name.startswith(".")]
-    if with_keys:
-        names += [file.name for file in folder.glob("*.key")]
-        names += [name for root in ("nvflare", "networks") for name in network_files(folder, root)]
-    else:
-        yield "private keys and the kits of networks"
-        yield from copy_settings(folder, staged, settings)
     copy_files(folder, staged, names)
+    if not with_keys:
+        yield "private keys, the kits of networks and passwords of the console"
+        yield from copy_settings(folder, staged, contents.settings)
     with _locked(folder / AUDIT_LOG):
         copy_files(folder, staged, [AUDIT_LOG, _INDEX])
     own = _ledger_file(folder, policy)

@@ -20,7 +20,7 @@ CONSOLE = "console"
 """The signer of decisions that people make at the site's console."""
 
 DecisionKind = Literal["approve", "reject"]
-StudyStatus = Literal["approved", "rejected", "undecided"]
+StudyStatus = Literal["approved", "rejected", "undecided", "withdrawn"]
 _FORMAT = "decision 1"
 _CLOCK_SKEW = timedelta(minutes=5)
 _DIGITS = frozenset("0123456789abcdef")

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 import tomllib
 from dataclasses import replace
 from itertools import chain
@@ -84,7 +85,7 @@ class Site:
 
     def answer(self, request: str) -> str:
         """Answer a signed request with a signed message."""
-        message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
+        message = _about(claimed_body(request), self.policy.site)
         try:
             requester, body = self._opened(request)
         except Exception as error:  # noqa: BLE001 (see _code_of)
@@ -95,6 +96,8 @@ class Site:
         try:
             asked, planned = _read(body, requester)
             message = replace(message, study=self.inbox.store(asked.study, requester))
+            if asked.ask == "withdraw":
+                self._withdraw(message.study, request)
             response = self._response(message, asked, planned)
             self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
         except Exception as error:  # noqa: BLE001 (see _code_of)
@@ -112,6 +115,8 @@ class Site:
         stored = self._responses.response(message.request)
         if stored is not None:
             return stored
+        if asked.deadline is not None and time.time() > asked.deadline:  # before the table is opened, and any debit
+            raise _RefusalError("expired")
         response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
         is_paid = asked.ask in ("releases", "masked")
         return self._responses.store(message.request, response) if is_paid else response
@@ -127,8 +132,15 @@ class Site:
         signer = claimed_signer(request)
         return signer if signer in self.policy.requesters else ""
 
+    def _withdraw(self, digest: str, request: str) -> None:
+        """Record that a requester withdrew a study, and refuse."""
+        self.inbox.withdraw(digest, request)
+        with contextlib.suppress(SessionError):
+            self._sessions.end(digest)
+        raise _RefusalError("withdrawn")
+
     def _check(self, study: Study, digest: str, text: str) -> None:
-        """Refuse unless people approved the study and the policy allows it now."""
+        """Refuse unless people approved the study, its requester did not withdraw it, and the policy allows it now."""
         status = self._status(digest, text)
         if status != "approved":
             raise _RefusalError(status)
@@ -231,11 +243,13 @@ class Site:
         return People.read(self._folder)
 
     def status(self, digest: str) -> StudyStatus:
-        """Return what was decided about a study; every signature is verified again."""
+        """Return what was decided about a study, or that it was withdrawn; every signature is verified again."""
         return self._status(digest, self.inbox.intact(digest))
 
     def _status(self, digest: str, text: str | None) -> StudyStatus:
         """Return what was decided about a study, given its text; without it, no approval counts."""
+        if self.inbox.is_withdrawn(digest):
+            return "withdrawn"
         decided = [entry.sealed for entry in self.audit_log.counting(digest)]
         if not decided:
             return "undecided"
@@ -259,7 +273,8 @@ class Site:
         if text is None:
             return ReceivedStudy(digest, "", "", Price(()), "changed")
         document = tomllib.loads(text)  # it was a study when it was received
-        status = self._status(digest, text) if is_decided else "undecided"
+        decided = is_decided or self.inbox.is_withdrawn(digest)
+        status = self._status(digest, text) if decided else "undecided"
         price = Price.of_study(document, self.policy.site)
         return ReceivedStudy(digest, document["name"], document["requester"], price, status)
 
@@ -365,6 +380,15 @@ def _code_of(error: Exception) -> Code:
             return "failed"
 
 
+def _about(body: str, site: str) -> Message:
+    """Return a refusal of whatever is in a text, in the version of the protocol in which it was asked."""
+    try:
+        asked = Request.from_json(body)
+    except TransportError:
+        return Message(request=digest_of_text(body), study="", site=site, code="failed")
+    return Message(request=asked.id, study="", site=site, code="failed", version=asked.version)
+
+
 def _read(body: str, requester: str) -> tuple[Request, Study]:
     """Read a request and its study."""
     try:
@@ -374,7 +398,7 @@ def _read(body: str, requester: str) -> tuple[Request, Study]:
         raise _RefusalError("unreadable") from None
     if study.requester != requester:
         raise _RefusalError("unknown_requester")
-    if request.ask != "facts" and (request.ask in STEPS) != (study.secure_settings is not None):
+    if request.ask not in ("facts", "withdraw") and (request.ask in STEPS) != (study.secure_settings is not None):
         raise _RefusalError("unreadable")  # a secure sum is never answered with plain releases, nor the reverse
     return request, study
 

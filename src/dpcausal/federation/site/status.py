@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from dpcausal.errors import DpcausalError, LedgerError
+from dpcausal.federation.operation.contents import Contents
 from dpcausal.federation.operation.health import (
     ATTENTION,
     BROKEN,
@@ -21,6 +22,7 @@ from dpcausal.federation.operation.health import (
 )
 from dpcausal.federation.operation.heartbeat import Heartbeat
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.federation.site.backup import NETWORKS
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.log_entry import VERSION as AUDIT_LOG_FORMAT
 from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
@@ -42,7 +44,12 @@ def site_status(folder: Path) -> Status:
     """
     policy = Policy.read(folder)
     checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
-    rest = (*_sessions(folder), check_disk(folder), check_backup(folder), _versions(folder))
+    rest = (
+        *_sessions(folder),
+        check_disk(folder),
+        check_backup(folder, Contents.of(folder, NETWORKS)),
+        _versions(folder),
+    )
     return Status("site", policy.site, (*checks, *rest))
 
 

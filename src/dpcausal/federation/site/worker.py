@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, TransportError
@@ -40,11 +41,10 @@ def run_in_subprocess(folder: Path, request: str) -> str:
 
 def _stopped(folder: Path, site: str, request: str) -> Message:
     body = claimed_body(request)
-    try:
-        study = digest_of_text(Request.from_json(body).study)
-    except TransportError:
-        study = ""
-    message = Message(request=digest_of_text(body), study=study, site=site, code="stopped")
+    message = Message(request=digest_of_text(body), study="", site=site, code="stopped")
+    with contextlib.suppress(TransportError):
+        asked = Request.from_json(body)
+        message = replace(message, request=asked.id, study=digest_of_text(asked.study), version=asked.version)
     with contextlib.suppress(LedgerError):
-        AuditLog(folder / AUDIT_LOG).write("answer", study, "", f"{message.request} {message.code}")
+        AuditLog(folder / AUDIT_LOG).write("answer", message.study, "", f"{message.request} {message.code}")
     return message

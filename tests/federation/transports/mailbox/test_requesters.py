@@ -91,6 +91,11 @@ def collect_messages(held: Held) -> None:
     assert held.desk.call("ben", "POST", "/collected", {"places": [held.place, held.place + 1]}) == (200, {})
 
 
+def withdraw(held: Held) -> None:
+    requests = [held.open.id, held.answered.id]
+    assert held.desk.call("ben", "POST", "/withdrawals", {"requests": requests}) == (200, {"closed": 0})
+
+
 def send_the_same_request(held: Held) -> None:
     """Send the request that anna sent, to her site and for collection, before and after she sends it again."""
     for study in (STUDY, "answered"):
@@ -111,6 +116,7 @@ ATTEMPTS: dict[str, tuple[Callable[[Held], None], ...]] = {
     "GET /messages": (read_messages,),
     "POST /collected": (collect_messages,),
     "POST /requests": (send_the_same_request,),
+    "POST /withdrawals": (withdraw,),
     "GET /requests": (take_part_as_a_site,),
     "POST /messages": (take_part_as_a_site,),
     "GET /health": (),  # nobody's

@@ -52,10 +52,13 @@ class Client:
         authority: The certificate of its authority, in PEM.
         key: The key that signs calls.
         timeout: Seconds to wait for the server.
+        place: Where the server is called instead, `https://127.0.0.1:8443` for instance; its certificate is still held
+            against the address, for which calls are signed.
     """
 
-    def __init__(self, address: str, authority: str, key: Key, timeout: float = _SECONDS) -> None:
+    def __init__(self, address: str, authority: str, key: Key, timeout: float = _SECONDS, *, place: str = "") -> None:
         self.address = address
+        self._place = place or address
         self._authority = authority
         self._key = key
         self._timeout = timeout
@@ -71,7 +74,7 @@ class Client:
         target = f"{path}?{urlencode(query)}" if query else path
         body = b"" if document is None else json.dumps(document).encode()
         header = sign_call(self._key, self.address, method, target, body)
-        return _called(self._pool, method, self.address + target, body, {"Authorization": header})
+        return _called(self._pool, method, self._place + target, body, {"Authorization": header})
 
     def close(self) -> None:
         """Close all connections; the next call opens one."""
@@ -79,7 +82,9 @@ class Client:
 
     @cached_property
     def _pool(self) -> urllib3.PoolManager:
-        return _pool(self.address, self._timeout, ssl_context=client_context(self._authority))
+        host = urlsplit(self.address).hostname or ""
+        names = {"server_hostname": host, "assert_hostname": host} if self._place != self.address else {}
+        return _pool(self._place, self._timeout, ssl_context=client_context(self._authority), **names)
 
 
 def join(invitation: Invitation, key: Key) -> None:

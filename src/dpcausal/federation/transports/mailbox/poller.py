@@ -50,9 +50,18 @@ def join_mailbox(folder: Path, token: str, key: Key) -> str:
 
 def client_in(folder: Path, key: Key) -> Client:
     """Return a client of the mailbox that was joined in a folder."""
+    with redact_errors(OSError, ValueError, instead=lambda _: _not_joined(folder)):
+        return Client(connected_address(folder), (folder / AUTHORITY).read_text(encoding="ascii"), key)
+
+
+def connected_address(folder: Path) -> str:
+    """Return the address of the server that was joined in a folder.
+
+    Raises:
+        StudyError: If none was joined.
+    """
     with redact_errors(OSError, ValueError, KeyError, instead=lambda _: _not_joined(folder)):
-        address = tomllib.loads((folder / _CONNECTION).read_text(encoding="utf-8"))["address"]
-        return Client(str(address), (folder / AUTHORITY).read_text(encoding="ascii"), key)
+        return str(tomllib.loads((folder / _CONNECTION).read_text(encoding="utf-8"))["address"])
 
 
 class Outbox:

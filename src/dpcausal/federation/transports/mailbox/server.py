@@ -68,6 +68,7 @@ def create_app(store: MailboxStore, address: str, log: Callable[[str], None] | N
         ("GET", "/requests", server.requests),
         ("POST", "/messages", server.post_message),
         ("POST", "/requests", server.post_request),
+        ("POST", "/withdrawals", server.withdraw),
         ("GET", "/messages", server.messages),
         ("POST", "/collected", server.collect),
         ("POST", "/invitations", server.invite),
@@ -129,7 +130,9 @@ class _Server:
             message = Message.from_json(body)
         except TransportError:
             _refuse("malformed")
-        if not self._store.post_message(site, _whole(document["place"]), message.request, document["text"]):
+        # A site that cannot read a request does not know its id.
+        about = "" if message.code == "unreadable" else message.request
+        if not self._store.post_message(site, _whole(document["place"]), about, document["text"]):
             _refuse("no_delivery")
         self._log(f"event=message site={site} request={message.request} code={message.code}")
         return {}
@@ -141,15 +144,24 @@ class _Server:
         sites = document["sites"]
         try:
             _, body = opened(document["text"], {requester: key})
-            Request.from_json(body)
+            asked = Request.from_json(body).id
         except TransportError:
             _refuse("malformed")
         if len(sites) > _MOST_SITES or not all(map(is_name, sites)):
             _refuse("malformed")
-        asked = digest_of_text(body)
         self._store.post_request(asked, requester, document["text"], sites)
         self._log(f"event=request requester={requester} request={asked} sites={len(sites)}")
         return {}
+
+    def withdraw(self) -> dict[str, Any]:
+        """Close the open deliveries of a requester's requests."""
+        requester, _ = self._caller("requester", _LONGEST_OTHER)
+        requests = _document(_LONGEST_OTHER, {"requests": list})["requests"]
+        if not all(map(is_public_key, requests)):  # 64 hexadecimal digits as well
+            _refuse("malformed")
+        closed = self._store.withdraw(requester, requests)
+        self._log(f"event=withdrawal requester={requester} requests={len(requests)} deliveries={closed}")
+        return {"closed": closed}
 
     def messages(self) -> dict[str, Any]:
         """Return messages to a requester's request."""

@@ -30,6 +30,7 @@ from sqlalchemy import (
     and_,
     case,
     create_engine,
+    delete,
     event,
     exists,
     func,
@@ -230,15 +231,25 @@ class MailboxStore:
             return bool(connection.execute(update(_CALLERS).where(own).values(revoked=True)).rowcount)
 
     def post_request(self, request: str, requester: str, text: str, sites: Sequence[str]) -> None:
-        """Store a request and open a delivery for each site, unless the site has an open one."""
+        """Store a request and open a delivery for each site, unless the site has an open one.
+
+        The same request may come again with a later deadline: sites that have not answered receive the last text.
+        """
         with self._transaction() as connection:
             new = _insert(connection)
             stored = {"id": request, "requester": requester, "text": text}
-            connection.execute(new(_REQUESTS).values(stored).on_conflict_do_nothing())
+            last = new(_REQUESTS).values(stored)
+            connection.execute(last.on_conflict_do_update(index_elements=["id", "requester"], set_={"text": text}))
             if sites:
                 delivery = {"request": request, "requester": requester, "collected": False}
                 lines = [delivery | {"site": site} for site in sites]
                 connection.execute(new(_DELIVERIES).values(lines).on_conflict_do_nothing())
+
+    def withdraw(self, requester: str, requests: Sequence[str]) -> int:
+        """Close the open deliveries of a requester's requests, and return how many there were."""
+        own = and_(_DELIVERIES.c.requester == requester, _DELIVERIES.c.request.in_(requests), _OPEN)
+        with self._transaction() as connection:
+            return int(connection.execute(delete(_DELIVERIES).where(own)).rowcount)
 
     def requests_for(self, site: str, after: int) -> list[tuple[int, str]]:
         """Return the places and texts of a site's open deliveries beyond a place, the first of them."""
@@ -258,9 +269,10 @@ class MailboxStore:
     def post_message(self, site: str, place: int, request: str, text: str) -> bool:
         """Store the message of a site for one of its deliveries, and return whether it has such a delivery.
 
-        The first message counts; the same one may come again.
+        The first message counts; the same one may come again. A message that could not name its request has none.
         """
-        delivery = and_(_DELIVERIES.c.place == place, _DELIVERIES.c.site == site, _DELIVERIES.c.request == request)
+        same = _DELIVERIES.c.request == request if request else literal(value=True)
+        delivery = and_(_DELIVERIES.c.place == place, _DELIVERIES.c.site == site, same)
         with self._transaction() as connection:
             if connection.execute(update(_DELIVERIES).where(delivery, _OPEN).values(message=text)).rowcount:
                 return True

@@ -12,7 +12,7 @@ from typing import Any
 from dpcausal.errors import TransportError
 from dpcausal.federation.coordinator.roster import Member
 from dpcausal.federation.coordinator.workspace import Workspace
-from dpcausal.federation.protocol.messages import Message
+from dpcausal.federation.protocol.messages import Message, request_id
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.transports.mailbox.calls import CallFailedError
 from dpcausal.federation.transports.mailbox.client import Client
@@ -48,7 +48,7 @@ class MailboxTransport:
             TransportError: If no server could be reached in this time, or it refuses this requester.
         """
         end = time.monotonic() + timeout
-        asked = digest_of_text(claimed_body(request))
+        asked = request_id(claimed_body(request))
         missing, reached, pause = set(sites), False, _FIRST_PAUSE
         posted = False
         while True:
@@ -77,6 +77,15 @@ class MailboxTransport:
                 got=f"none at {self._client.address} in {timeout:g} seconds",
                 hint="start it with: dpcausal federation mailbox serve FOLDER; check that its port is open.",
             )
+
+    def withdraw(self, requests: Sequence[str]) -> None:
+        """Close the deliveries of requests that sites have not answered.
+
+        Raises:
+            CallFailedError: If the server cannot be reached, or refuses.
+        """
+        self._client.call("POST", "/withdrawals", {"requests": list(requests)})
+        self._client.close()
 
     def _collect(
         self, asked: str, missing: set[str], counts: Callable[[str], bool], on_response: Callable[[str, str], None]

@@ -66,6 +66,9 @@ class FlareTransport:
                 '"dpcausal[federation]".',
             )
 
+    def withdraw(self, requests: Sequence[str]) -> None:
+        """Do nothing: the server forgets a request as soon as nobody waits for its answers."""
+
 
 def _run_client(asked: dict[str, object], seconds: float, on_response: Callable[[str, str], None]) -> int:
     """Run the client process, and return its exit code; below zero, it was killed, at the latest after its time."""

@@ -1,0 +1,170 @@
+"""Requests that come too late or were withdrawn cost nothing, and sites of the version before are still asked."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from dpcausal import Study
+from dpcausal.errors import RefusedError, StudyError
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Message, Request
+from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.protocol.transport import LocalTransport
+from dpcausal.federation.site.site import Site
+from dpcausal.utils.hash_chain import digest_of_text
+from tests.federation.conftest import Answerer, Federation, always, message_in
+
+
+@dataclass(frozen=True)
+class Recording(LocalTransport):
+    """Sites in this process, and what was asked and withdrawn, in order."""
+
+    events: list[str] = field(default_factory=list)
+
+    def ask(self, request: str, sites: Sequence[str], *others: object) -> None:
+        self.events.append(Request.from_json(claimed_body(request)).ask)
+        super().ask(request, sites, *others)  # type: ignore[arg-type]
+
+    def withdraw(self, requests: Sequence[str]) -> None:
+        self.events.append(f"withdraw {len(requests)}")
+
+
+def asked(federation: Federation, study: Study, **parts: object) -> str:
+    request = replace(Request(study=study.text, ask="releases"), **parts)  # type: ignore[arg-type]
+    return federation.anna.seal(request.to_json())
+
+
+def spent(federation: Federation) -> dict[str, float]:
+    return {name: Site(federation.folder / name).ledger().spent.epsilon for name in federation.tables}
+
+
+def secure(federation: Federation) -> Study:
+    terms = {"honest": 2, "colluding": 0}
+    return federation.study(aggregation="secure", secure=terms, sites=federation.roster.keys, epsilon=5.0)
+
+
+def before_deadlines(answer: Answerer, federation: Federation, name: str) -> Answerer:
+    """Return a site of the version before: it reads no request of this one, and says so as it did."""
+
+    def answered(request: str) -> str:
+        body = claimed_body(request)
+        if json.loads(body)["version"] == BEFORE:
+            return answer(request)
+        refusal = Message(request=digest_of_text(body), study="", site=name, code="unreadable", version=BEFORE)
+        return federation.key(name).seal(refusal.to_json())
+
+    return answered
+
+
+def test_late_request_is_refused_before_any_debit_and_an_answer_that_was_paid_is_sent_again(
+    federation: Federation,
+) -> None:
+    study, north = federation.study(), Site(federation.folder / "north")
+    for ask in ("releases", "facts"):
+        late = message_in(north.answer(asked(federation, study, ask=ask, deadline=1)))
+        assert (late.code, late.n, late.answer) == ("expired", None, None)
+    assert spent(federation)["north"] == 0.0
+    first = message_in(north.answer(asked(federation, study, deadline=2**40)))
+    assert first.code == "answered"
+    assert message_in(north.answer(asked(federation, study, deadline=1))) == first
+    assert spent(federation)["north"] == 1.0
+
+
+def test_site_outside_a_secure_sum_pays_nothing_when_its_request_arrives_late(federation: Federation) -> None:
+    study, kept = secure(federation), list[str]()
+    honest = federation.honest("west")
+
+    def off_in_round_three(request: str) -> str:
+        if Request.from_json(claimed_body(request)).ask == "masked":
+            kept.append(request)
+            raise ConnectionError
+        return honest(request)
+
+    federation.sites["west"] = off_in_round_three
+    transport = Recording({name: federation._listening(name) for name in federation.tables})
+    federation.coordinator(study, transport=transport, attempts=1, timeout=0.01).run()
+    rounds = ["keys", "withdraw 1", "shares", "withdraw 2", "masked", "withdraw 3", "confirm", "withdraw 4", "unmask"]
+    assert transport.events == rounds
+    request = Request.from_json(claimed_body(kept[0]))
+    assert request.deadline is not None
+    late = federation.anna.seal(replace(request, deadline=1).to_json())
+    assert message_in(honest(late)).code == "expired"
+    assert spent(federation) == {"north": 5.0, "south": 5.0, "west": 0.0}
+
+
+def test_masked_sums_are_due_while_the_coordinator_waits_and_the_rest_within_days(federation: Federation) -> None:
+    dispatcher = federation.coordinator(federation.study(), timeout=100.0, attempts=3, days=2.0)._dispatcher
+    due = {
+        ask: Request.from_json(claimed_body(dispatcher.sealed(Request(study="", ask=ask)))).deadline
+        for ask in ("masked", "confirm")
+    }
+    apart = due["confirm"] - due["masked"]  # type: ignore[operator]
+    assert 2 * 86_400 - 370 < apart < 2 * 86_400 - 300
+    with pytest.raises(StudyError, match="days up to"):
+        federation.coordinator(federation.study(), days=0.0)
+
+
+def test_withdrawn_study_is_answered_no_more_and_costs_nothing(federation: Federation) -> None:
+    study, other = federation.study(), federation.study(name="another")
+    answered = federation.sites["north"]
+    answered(asked(federation, study))
+    transport = Recording({name: federation._listening(name) for name in federation.tables})
+    told = federation.coordinator(study, transport=transport).withdraw()
+    assert told == dict.fromkeys(federation.tables, MEANINGS["withdrawn"])
+    assert transport.events == ["withdraw 1", "withdraw"]
+    with pytest.raises(RefusedError, match="knows the study as withdrawn"):
+        federation.coordinator(study).run()
+    assert spent(federation) == {"north": 1.0, "south": 0.0, "west": 0.0}
+    assert {each.name: each.status for each in Site(federation.folder / "south").studies()} == {
+        "scores": "withdrawn",
+        "another": "approved",
+    }
+    assert federation.coordinator(other).run().n == 600
+
+
+def test_nobody_withdraws_anothers_study(federation: Federation) -> None:
+    study = federation.study()
+    forged = federation.key("south").seal(Request(study=study.text, ask="withdraw").to_json())
+    assert message_in(federation.sites["north"](forged)).code == "unknown_requester"
+    assert Site(federation.folder / "north").status(study.digest) == "approved"
+
+
+def test_sites_of_the_version_before_are_asked_in_it(federation: Federation) -> None:
+    federation.sites["south"] = before_deadlines(federation.honest("south"), federation, "south")
+    heard: list[tuple[str, str]] = []
+    study = federation.study(pooling="minimum_variance")
+    store = federation.folder / "store.db"
+    effect = federation.coordinator(study, store=store, on_response=lambda *each: heard.append(each)).run()
+    assert {share.site: share.status for share in effect.sites} == dict.fromkeys(federation.tables, "answered")
+    assert ("south", "speaks only version 4 of the protocol") in heard
+    federation.asked.clear()
+    assert federation.coordinator(study, store=store).run() == effect
+    assert federation.asked == []  # answers in both versions are stored
+    assert spent(federation) == dict.fromkeys(federation.tables, 1.0)
+    with pytest.raises(RefusedError, match="south speaks only version 4"):  # before anybody pays for a sum
+        federation.coordinator(secure(federation), min_sites=3).run()
+    assert spent(federation) == dict.fromkeys(federation.tables, 1.0)
+
+
+def test_coordinator_of_the_version_before_is_answered_in_it(federation: Federation) -> None:
+    study = federation.study()
+    found = message_in(federation.sites["north"](asked(federation, study, version=BEFORE)))
+    assert (found.code, found.version) == ("answered", BEFORE)
+    refused = message_in(federation.sites["north"](federation.key("south").seal("{}")))
+    assert refused.code == "unknown_requester"
+    effect = federation.coordinator(study, protocol=BEFORE).run()
+    assert effect.n == 600
+    assert spent(federation)["north"] == 1.0
+
+
+def test_old_refusal_that_is_sent_again_does_not_make_a_site_old(federation: Federation) -> None:
+    older = before_deadlines(federation.honest("south"), federation, "south")
+    replayed = older(asked(federation, federation.study(), deadline=5))
+    honest = federation.honest("south")
+    found = federation.coordinator(federation.study(), on_response=lambda *_: None)
+    federation.sites["south"] = always(replayed)
+    with pytest.raises(RefusedError, match="south sent an invalid response: it answers another request"):
+        federation.coordinator(federation.study(), min_sites=3, attempts=1).run()
+    federation.sites["south"] = honest
+    assert found.run().n == 600
