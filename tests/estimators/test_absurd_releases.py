@@ -1,7 +1,7 @@
 """Whatever noise makes of released numbers, an estimator gives a result or one of the package's errors.
 
-A variance may come out negative, a mean beyond all bounds, a count far below 0. NumPy's warnings are errors in tests, so
-that none can reach a user: it would depend on the noise, and on the table.
+A variance may come out negative, a mean beyond all bounds, a count far below 0. NumPy's warnings are errors in tests,
+so that none can reach a user: it would depend on the noise, and on the table.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Sums over the first visits of all units, and the most megabytes that took, in a process of its own.
 
-Run as `python -m tests.vault.first_visits ARGUMENT`, a JSON list of a folder, a limit of memory and a number of threads.
+Run as `python -m tests.vault.first_visits ARGUMENT`: a JSON list of a folder, a limit of memory and a count of threads.
 """
 
 import json

@@ -38,7 +38,6 @@ from tests.vault.sql_texts import (
     texts_of_rules,
 )
 
-
 COSTLY = [each for each in WAREHOUSES if each != "postgres"]
 """What is sent to these is that for PostgreSQL in another spelling."""
 
