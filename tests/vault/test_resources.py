@@ -75,30 +75,15 @@ def test_a_table_with_its_own_engine_is_set_up_there(asked: Any, table: pa.Table
         open_table(duckdb.connect().from_arrow(table), schema, dpc.Resources(**asked))
 
 
-FIRST_VISITS = r"""
-import json, re, sys
-from pathlib import Path
-import dpcausal as dpc
-from dpcausal.vault.table import open_table
-folder, memory, threads = json.loads(sys.argv[1])
-covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(8)]
-unit = dpc.Unit("who", by="visit")
-arm = dpc.Treatment("t", undeclared=0)
-schema = dpc.Schema(treatment=arm, outcome=dpc.Real("y", 0, 1), covariates=covariates, unit=unit)
-engine = open_table(folder, schema, dpc.Resources(memory=memory, threads=threads, spill=folder))
-sums = engine.aggregate({"treatment": 2}, ["1", "outcome", "covariate_7"]).tolist()
-kilobytes = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
-print(json.dumps([sums, int(kilobytes) // 1024]))
-"""
-
-
 def first_visits(folder: Path, memory: str | None, threads: int | None) -> tuple[list[list[int]], int]:
     """Sums over the first visits of all units, and the most megabytes that took, in a process of their own."""
     argument = json.dumps([str(folder), memory, threads])
-    sums, megabytes = json.loads(subprocess.check_output([sys.executable, "-c", FIRST_VISITS, argument]))  # noqa: S603
+    command = [sys.executable, "-m", "tests.vault.first_visits", argument]
+    sums, megabytes = json.loads(subprocess.check_output(command, cwd=Path(__file__).parents[2]))  # noqa: S603
     return sums, megabytes
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak memory so")
 def test_a_table_larger_than_memory_is_read_and_sorted(tmp_path: Path) -> None:
     """Some 200 MB of numbers within 100 MB, and half of them in each row group; else all of them are held at once."""

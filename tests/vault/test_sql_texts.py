@@ -38,14 +38,20 @@ from tests.vault.sql_texts import (
     texts_of_rules,
 )
 
+COSTLY = [each for each in WAREHOUSES if each != "postgres"]
+"""What is sent to these is that for PostgreSQL in another spelling."""
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+
+@pytest.mark.parametrize(
+    "dialect", [pytest.param(each, marks=pytest.mark.costly) if each in COSTLY else each for each in DIALECTS]
+)
 def test_texts_are_as_written_down(dialect: str) -> None:
     written = (GOLDEN / f"{dialect}.sql").read_bytes().decode()
     assert golden(dialect) == written, "read the difference after: python -m tests.vault.sql_texts"
 
 
-@pytest.mark.parametrize("dialect", [each for each in WAREHOUSES if each != "postgres"])
+@pytest.mark.costly
+@pytest.mark.parametrize("dialect", COSTLY)
 def test_ibis_passes_texts_on_as_they_are(dialect: str) -> None:
     table = ibis.table({"cell": "float64"}, name="visits", database="clinic")
     for rule, texts in texts_of_rules(dialect):
@@ -79,6 +85,7 @@ TREATMENTS = [dpc.Treatment("t"), dpc.Treatment("t", arms=(1, 2, 3), compare=3)]
 KINDS: tuple[Family, ...] = ("integer", "number")
 
 
+@pytest.mark.costly  # what refuses mutants of sums and of texts stays in every run
 @pytest.mark.parametrize(
     ("outcome", "covariates", "treatment", "family"),
     sampled(itertools.product(OUTCOMES, COVARIATES, TREATMENTS, KINDS), 13),

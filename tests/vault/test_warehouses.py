@@ -83,6 +83,7 @@ def put(request: pytest.FixtureRequest) -> Place:
     return cast("Place", request.getfixturevalue(f"in_{request.param.replace('postgresql', 'postgres')}"))
 
 
+@pytest.mark.costly
 def test_warehouses_conform(put: Place) -> None:
     # `testing/test_random_schemas` has the random schemas, on these engines too
     check_engine(lambda table, schema: open_table(put(table), schema), schemas=0)
@@ -92,6 +93,7 @@ def said(query: Query, engine: Engine, schema: dpc.Schema = SCHEMA) -> object:
     return exact_answer(query, schema, InOrder(engine), GUARANTEE)
 
 
+@pytest.mark.costly
 def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> None:
     table = hostile()
     own, theirs = open_table(table, SCHEMA), open_table(put(table), SCHEMA)
@@ -111,6 +113,7 @@ def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> 
             assert bool(streams) == runs_kernel(query, SCHEMA, theirs), query.name
 
 
+@pytest.mark.costly
 def test_all_sums_of_cells_that_are_far_out_are_the_same_integers(put: Place) -> None:
     table, sums = corners(), hardest(THREE_ARMS)
     theirs = open_table(put(table), THREE_ARMS)

@@ -65,6 +65,9 @@ _HEIGHTS: Array = np.cosh(_PLACES * math.pi / math.sqrt(12)) ** -2.0
 _DENSITY: Array = _HEIGHTS / _HEIGHTS.sum()
 """A logistic law of standard deviation 1 for the predictor: heavier tails than normal, as skewed covariates have."""
 
+_FARTHEST = 700.0
+"""Beyond this, exp is not a finite number. Scores are 0 or 1 long before it."""
+
 _NORMAL: Array = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
 """A normal law, which shows best in simulations how much a ridge shrinks."""
 
@@ -293,8 +296,8 @@ class PrivateScore:
 
     def _logits(self, variance: float) -> Array:
         middle = self.coefficients[0] + self.coefficients[1:] @ self.spread.means
-        logits: Array = np.clip(middle, -20, 20) + math.sqrt(variance) * _PLACES
-        return logits
+        logits = np.clip(middle, -20, 20) + math.sqrt(variance) * _PLACES
+        return np.clip(logits, -_FARTHEST, _FARTHEST)
 
     def _information(self, variance: float) -> float:
         score = 1 / (1 + np.exp(-self._logits(variance)))

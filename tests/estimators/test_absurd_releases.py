@@ -1,0 +1,56 @@
+"""Whatever noise makes of released numbers, an estimator gives a result or one of the package's errors.
+
+A variance may come out negative, a mean beyond all bounds, a count far below 0. NumPy's warnings are errors in tests,
+so that none can reach a user: it would depend on the noise, and on the table.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dpcausal.audit.tables import Unmetered
+from dpcausal.audit.targets import TARGETS, Target
+from dpcausal.errors import DpcausalError
+from dpcausal.testing import synthetic_table
+from tests.statistics.samplers import Undrawn
+from tests.support.engines import CachedEngine
+
+ABSURD = ((3.0, 1.0), (3.0, 1e-3), (50.0, 1e-8), (1e3, 1.0))
+"""How many standard deviations every released number is moved by, and epsilon."""
+
+LARGEST_TILT = 10.0
+"""The same, at most, for the noise in a loss. It is no released number: the vault minimises the loss."""
+
+
+class Absurd(Undrawn):
+    """A sampler that moves every number up, down or not at all, all by as many standard deviations."""
+
+    def __init__(self, size: float) -> None:
+        super().__init__()
+        self._signs, self._size = np.random.default_rng(0), size
+
+    def _moves(self, sds: Sequence[float], family: str) -> Sequence[float]:
+        self.sds += sds
+        size = min(self._size, LARGEST_TILT) if family in ("cube", "ball") else self._size
+        moves: list[float] = (self._signs.choice([-1.0, 0.0, 1.0], len(sds)) * size * np.array(sds)).tolist()
+        return moves
+
+
+def asks(target: Target) -> bool:
+    """Return whether it is an estimator, and no query by itself."""
+    return isinstance(target.ask, partial) and hasattr(target.ask.func, "__self__")
+
+
+@pytest.mark.parametrize("target", list(filter(asks, TARGETS)), ids=lambda target: target.name)
+def test_no_release_is_too_absurd_for_an_estimator(target: Target) -> None:
+    engine = CachedEngine.of(synthetic_table(target.schema, 200), target.schema)
+    shown = 0
+    for size, epsilon in ABSURD:
+        source = Unmetered(engine, target.schema, Absurd(size))
+        try:
+            shown += len(str(target.ask(source, epsilon=epsilon))) > 0
+        except DpcausalError:
+            continue
+    assert shown
