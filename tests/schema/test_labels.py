@@ -52,4 +52,4 @@ def test_label_changes_nothing_that_is_asked() -> None:
 def test_label_that_cannot_be_printed_is_refused(text: object) -> None:
     for column in (dpc.Real, dpc.Category):
         with pytest.raises(dpc.DpcausalError, match="label"):
-            column("x", *((0, 1) if column is dpc.Real else (["a", "b"],)), label=text)  # type: ignore[operator]
+            column("x", *((0, 1) if column is dpc.Real else (["a", "b"],)), label=text)  # type: ignore[arg-type]

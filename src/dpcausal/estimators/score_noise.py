@@ -297,7 +297,8 @@ class PrivateScore:
     def _logits(self, variance: float) -> Array:
         middle = self.coefficients[0] + self.coefficients[1:] @ self.spread.means
         logits = np.clip(middle, -20, 20) + math.sqrt(variance) * _PLACES
-        return np.clip(logits, -_FARTHEST, _FARTHEST)
+        clipped: Array = np.clip(logits, -_FARTHEST, _FARTHEST)
+        return clipped
 
     def _information(self, variance: float) -> float:
         score = 1 / (1 + np.exp(-self._logits(variance)))

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.federation.operation import health
+from dpcausal.federation.operation.archive import LAST_BACKUP
 from dpcausal.federation.operation.heartbeat import Heartbeat, hold_lock
 from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
@@ -167,9 +168,9 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, l
 
 
 def test_old_backup_needs_attention(healthy: Path) -> None:
-    (healthy / health.LAST_BACKUP).write_text(json.dumps({"at": time.time() - 8 * 86_400}))
+    (healthy / LAST_BACKUP).write_text(json.dumps({"at": time.time() - 8 * 86_400}))
     assert look(healthy)[1]["backup"]["level"] == "attention"
-    (healthy / health.LAST_BACKUP).unlink()
+    (healthy / LAST_BACKUP).unlink()
     assert look(healthy)[1]["backup"]["words"] == "never"
 
 
