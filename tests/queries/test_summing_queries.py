@@ -288,7 +288,7 @@ def test_noise_does_not_grow_with_the_number_of_cells(protects: Protects, norm: 
         (WeightedCounts(["b"], [0.0, 1.0], "ATE", 0.1, [5.0], "nothing"), "covariate with listed values"),
         (SubgroupMoments(Cells([Cut("b", np.linspace(0.01, 3.99, 100).tolist()), Cut("k")])), "at most 200"),
     ],
-    ids=str,
+    ids=lambda each: str(each)[:100],
 )
 def test_parameters_that_do_not_fit_the_schema_are_refused(query: Query, words: str) -> None:
     with pytest.raises(QueryError, match=words):
@@ -331,7 +331,7 @@ def test_outcome_of_two_values_is_refused_where_a_number_is_needed(kind: Any) ->
         *((CutoffMoments, ["b", 0.5, bandwidth], "a bandwidth above 0") for bandwidth in (0.0, -1.0, nan, "wide")),
         *((ClusterMoments, ["k", *more], "a list of treated") for more in (["p"], [["p"], 1.0], [["p"], None])),
     ],
-    ids=str,
+    ids=lambda each: str(each)[:100],
 )
 def test_parameters_that_make_no_query_are_refused(kind: type[Query], parameters: Sequence[Any], words: str) -> None:
     with pytest.raises(QueryError, match=words):
