@@ -111,8 +111,8 @@ def discontinuity(cells: list[dict[str, Any]]) -> str:
 
 
 def claims(result: dict[str, Any]) -> str:
-    """Return the false claims over outcomes and looks, and the coverage with negative controls."""
-    p_values, controls = result["p_values"], result["negative_controls"]
+    """Return the false claims over outcomes and looks."""
+    p_values = result["p_values"]
     body = [
         ["p-values without an effect", "below 0.05", _percent(p_values["share below 0.05"]), f"{p_values['runs']:,}"],
         ["the same", "Kolmogorov-Smirnov test of uniformity", f"p = {p_values['ks_p']:.2f}", f"{p_values['runs']:,}"],
@@ -122,9 +122,6 @@ def claims(result: dict[str, Any]) -> str:
             body.append(
                 [words, f"any claim, {name.replace('_', ' ')}", _percent(found["any_claim"]), f"{found['runs']:,}"]
             )
-    for name in ("plain", "calibrated"):
-        what = f"{controls['controls']} negative controls, biased by 0.03 ± 0.02"
-        body.append([what, f"coverage, {name}", _percent(controls[f"coverage_{name}"]), f"{controls['runs']:,}"])
     return _lines(["setting", "", "found", "runs"], body)
 
 

@@ -1,11 +1,10 @@
-"""False claims over many outcomes, interim looks and negative controls, at epsilon 1 in all.
+"""False claims over many outcomes and interim looks, at epsilon 1 in all.
 
 `python -m benchmarks.many_outcomes --runs 2000 --json`. Tables are made up; noise has the vault's sizes and a seed.
 """
 
 import argparse
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
@@ -20,7 +19,7 @@ from dpcausal.inference.many_outcomes import Method
 from dpcausal.inference.sequential import Spending
 from dpcausal.schema.schema import Protects
 
-OUTCOMES, LOOKS, CONTROLS, UNITS = 10, 5, 30, 2_000
+OUTCOMES, LOOKS, UNITS = 10, 5, 2_000
 _UNREMARKABLE = 1.5
 """An outcome within so many standard errors of 0 has a p-value above 0.1, and no claim depends on how far above."""
 
@@ -99,29 +98,6 @@ def _planned(spending: Spending) -> tuple[dpc.Look, ...]:
     return dpc.sequential_looks(effects, planned_n=UNITS, spending=spending)
 
 
-def controls(runs: int) -> dict[str, float]:
-    """Return the coverage of intervals under a bias that differs from outcome to outcome, plain and calibrated."""
-    plain, calibrated, widths = [], [], []
-    for run in range(runs):
-        generator = np.random.default_rng((5, run))
-        arm = generator.integers(0, 2, UNITS)
-        biases = generator.normal(0.03, 0.02, CONTROLS + 1)
-        biases[0] += 0.05  # the true effect of the first
-        effects = [effect_of(generator, generator.normal(0.4 + bias * arm, 0.1), arm, 0.5) for bias in biases]
-        after = dpc.calibrate_effect(effects[0], effects[1:])
-        (low, high), (least, most) = effects[0].interval(), after.interval()
-        plain.append(low <= 0.05 <= high)
-        calibrated.append(least <= 0.05 <= most)
-        widths.append(most - least)
-    return {
-        "runs": runs,
-        "controls": CONTROLS,
-        "coverage_plain": round(float(np.mean(plain)), 4),
-        "coverage_calibrated": round(float(np.mean(calibrated)), 4),
-        "mean_width_calibrated": round(float(np.mean(widths)), 4),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000, help="simulated studies")
@@ -131,7 +107,6 @@ def main() -> None:
         "p_values": uniformity(chosen.runs),
         "families": families(chosen.runs),
         "looks": looks(chosen.runs),
-        "negative_controls": controls(math.ceil(chosen.runs / 4)),
     }
     print(json.dumps(result, indent=1) if chosen.json else result)
 

@@ -121,7 +121,7 @@ class Sources:
                     yield from self._inside[text]
                 case ast.Constant(str(text)) if "." in text and text in self.modules:
                     yield text
-                case ast.Attribute(attr="iter_modules"):
+                case ast.Attribute(attr="iter_modules") | ast.Call(args=[ast.Name("__name__"), *_]):
                     yield from (each for each in self.modules if each.rpartition(".")[0] == module)
         attributes = {node.value: node.attr for node in nodes if isinstance(node, ast.Attribute)}
         uses = [node for node in nodes if isinstance(node, ast.Name) and node.id in known]
@@ -153,7 +153,7 @@ class Sources:
         return ast.parse((self.root / self.modules[module]).read_bytes())
 
 
-_TELLING = (ast.Import, ast.ImportFrom, ast.Constant, ast.Attribute, ast.Name)
+_TELLING = (ast.Import, ast.ImportFrom, ast.Constant, ast.Attribute, ast.Name, ast.Call)
 
 
 def _executed(tree: ast.Module) -> Iterator[ast.AST]:

@@ -106,16 +106,6 @@ Definition exported_cluster_moments : list exported := [
   Exported record_within_arm false [1; 3]%nat l1 [(1%nat, (2 # 1)); (1%nat, (1048576 # 1)); (1%nat, (2097152 # 1)); (1%nat, (2 # 1)); (1%nat, (1048576 # 1)); (1%nat, (2097152 # 1)); (1%nat, (2 # 1)); (1%nat, (1048576 # 1)); (1%nat, (2097152 # 1))] (12289 # 4096);
   Exported record_within_arm false [1; 3]%nat l2 [(1%nat, (1 # 1)); (2%nat, (1048576 # 1)); (1%nat, (1 # 1)); (2%nat, (1048576 # 1)); (1%nat, (1 # 1)); (2%nat, (1048576 # 1))] (1000488176993 # 500000000000)].
 
-Definition exported_outcomes_below : list exported := [
-  Exported outcome_only false []%nat l1 [(1%nat, (1 # 1))] (1 # 1);
-  Exported outcome_only false []%nat l2 [(1%nat, (1 # 1))] (1 # 1);
-  Exported record false []%nat l1 [(1%nat, (1 # 1))] (1 # 1);
-  Exported record false []%nat l2 [(1%nat, (1 # 1))] (1 # 1);
-  Exported record true []%nat l1 [(1%nat, (1 # 1))] (1 # 1);
-  Exported record true []%nat l2 [(1%nat, (1 # 1))] (1 # 1);
-  Exported record_within_arm false []%nat l1 [(1%nat, (1 # 1))] (1 # 1);
-  Exported record_within_arm false []%nat l2 [(1%nat, (1 # 1))] (1 # 1)].
-
 Definition exported_outcome_counts : list exported := [
   Exported outcome_only false [2]%nat l1 [(2%nat, (1 # 1))] (2 # 1);
   Exported outcome_only false [2]%nat l2 [(2%nat, (1 # 1))] (707106781187 # 500000000000);

@@ -7,24 +7,6 @@ From dpcausal Require Import Grid Frame Moments.
 Import ListNotations.
 Open Scope R_scope.
 
-(** ** Outcomes below a threshold *)
-
-Definition outcomes_below_sensitivity (n : norm) : sensitivity Datatypes.unit := Sensitivity n [(tt, 1%Q)] 1%Q.
-
-(** A unit in no declared arm or without an outcome has no [Z], and is on neither side. *)
-Definition on_side (at_least : bool) (threshold : Z) (u : option Z) : bool :=
-  match u with Some z => xorb at_least (z <? threshold)%Z | None => false end.
-
-Theorem outcomes_below at_least threshold n :
-  bounded (fun _ _ => True)
-    (answer (fun u (_ : Datatypes.unit) => if on_side at_least threshold u then 1%Z else 0%Z))
-    (outcomes_below_sensitivity n).
-Proof.
-  apply bounded_by_units. intros u v _. unfold within. cbn [in_norm coordinates bound outcomes_below_sensitivity moved].
-  destruct n; cbn [most]; open_cost; destruct (on_side at_least threshold u), (on_side at_least threshold v);
-    constants; lra.
-Qed.
-
 (** ** Counts of units *)
 
 Inductive counted := Count.

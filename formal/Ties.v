@@ -35,7 +35,6 @@ Lemma change_moments_tied : all_tied (by_arm change_moments_sensitivity) exporte
 Lemma cell_moments_tied : all_tied (by_moving_cells cell_moments_sensitivity) exported_cell_moments = true. Proof. tie. Qed.
 Lemma subgroup_moments_tied : all_tied (by_moving_cells subgroup_moments_sensitivity) exported_subgroup_moments = true. Proof. tie. Qed.
 Lemma cluster_moments_tied : all_tied (by_moving_cells cluster_moments_sensitivity) exported_cluster_moments = true. Proof. tie. Qed.
-Lemma outcomes_below_tied : all_tied (fun e => outcomes_below_sensitivity (of_norm e)) exported_outcomes_below = true. Proof. tie. Qed.
 Lemma outcome_counts_tied : all_tied (by_cells outcome_counts_sensitivity) exported_outcome_counts = true. Proof. tie. Qed.
 Lemma arm_outcome_counts_tied : all_tied (by_cells arm_outcome_counts_sensitivity) exported_arm_outcome_counts = true. Proof. tie. Qed.
 Lemma missing_outcomes_tied : all_tied (by_cells missing_outcomes_sensitivity) exported_missing_outcomes = true. Proof. tie. Qed.

@@ -39,6 +39,9 @@ LONGEST_FIRST = (
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
 
+LONGEST_NAME = 800
+"""Characters of a test's name. Names go from worker to worker, and into the environment of each process."""
+
 POOLED_DATABASES = {
     *("diagnostics", "estimators", "experiment", "federation", "inference", "interop", "planning", "pooling"),
     *("privacy", "rehearsal", "report", "study", "testing"),
@@ -52,10 +55,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Collecting())
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long text by its beginning and its length."""
+    return f"{val[:50]!r} and so on, {len(val):,}" if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep each file on one worker, so that its tests share fixtures and caches, and start with what takes longest."""
     for item in items:
+        if len(item.nodeid) > LONGEST_NAME:
+            raise pytest.UsageError(f"give the cases of a test short ids: {item.nodeid[:200]}…")
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 

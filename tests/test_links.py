@@ -150,3 +150,13 @@ def made_up(folder: Path, link: str) -> Path:
     (folder / "trial.ipynb").write_text(json.dumps(NOTEBOOK), encoding="utf-8")
     (folder / "picture.png").touch()
     return page
+
+
+def test_tests_that_pages_name_are_there() -> None:
+    pages = (text_of(page) for page in PAGES if page.name != "CHANGELOG.md")
+    named = re.findall(r"`(?:tests/)?([\w/]+/test_[a-z]\w*)(?:\.py)?(?:::(\w+))?`", "".join(pages))
+    assert len(named) > 20
+    for file, test in named:
+        path = ROOT / "tests" / f"{file}.py"
+        assert path.is_file(), path
+        assert f"def {test}" in path.read_text(encoding="utf-8"), (file, test)

@@ -21,16 +21,14 @@ The public names, in the order of a study:
   after; `RegressionDiscontinuity` where a cutoff decides on the treatment; `ScheduledDifference` for weekly looks at a
   growing table that are paid for once. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
-  that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
-  `OutcomeRange` finds narrower bounds for a price.
+  that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
   public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`. They return an `EffectCurve`, which costs
   nothing to evaluate.
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
 - Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
-  `adjusted_p_values`, `sequential_looks` for interim looks, `anytime_interval` for looks without a plan,
-  `calibrate_effect` for negative controls.
+  `adjusted_p_values`, `sequential_looks` for interim looks, `anytime_interval` for looks without a plan.
 - Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
@@ -75,7 +73,6 @@ if TYPE_CHECKING:
     from dpcausal.estimators.conditional.meta_learners import DRLearner as DRLearner
     from dpcausal.estimators.conditional.meta_learners import RLearner as RLearner
     from dpcausal.estimators.conditional.subgroups import SubgroupEffects as SubgroupEffects
-    from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
     from dpcausal.experiment import ArmDecision as ArmDecision
     from dpcausal.experiment import DecisionRule as DecisionRule
@@ -88,12 +85,10 @@ if TYPE_CHECKING:
     from dpcausal.federation.coordinator.coordinator import Coordinator as Coordinator
     from dpcausal.federation.site.site import Site as Site
     from dpcausal.guarantee import Guarantee as Guarantee
-    from dpcausal.inference import CalibratedEffect as CalibratedEffect
     from dpcausal.inference import EffectFamily as EffectFamily
     from dpcausal.inference import Look as Look
     from dpcausal.inference import adjusted_p_values as adjusted_p_values
     from dpcausal.inference import anytime_interval as anytime_interval
-    from dpcausal.inference import calibrate_effect as calibrate_effect
     from dpcausal.inference import estimate_family as estimate_family
     from dpcausal.inference import sequential_looks as sequential_looks
     from dpcausal.ledger import Budget as Budget
@@ -136,7 +131,6 @@ _HOMES = {
     "Balance": "dpcausal.diagnostics",
     "Binary": "dpcausal.schema.columns",
     "Budget": "dpcausal.ledger",
-    "CalibratedEffect": "dpcausal.inference",
     "Category": "dpcausal.schema.columns",
     "Cells": "dpcausal.queries",
     "ComplierEffect": "dpcausal.estimators.average.complier_effect",
@@ -171,7 +165,6 @@ _HOMES = {
     "Look": "dpcausal.inference",
     "EffectFamily": "dpcausal.inference",
     "Metric": "dpcausal.experiment",
-    "OutcomeRange": "dpcausal.estimators.outcome_range",
     "Overlap": "dpcausal.diagnostics",
     "Plan": "dpcausal.planning.plan",
     "Polynomial": "dpcausal.queries",
@@ -205,7 +198,6 @@ _HOMES = {
     "rank_estimators": "dpcausal.planning.ranking",
     "adjusted_p_values": "dpcausal.inference",
     "anytime_interval": "dpcausal.inference",
-    "calibrate_effect": "dpcausal.inference",
     "estimate": "dpcausal.quick",
     "estimate_family": "dpcausal.inference",
     "plan": "dpcausal.planning.plan",

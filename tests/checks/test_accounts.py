@@ -103,8 +103,10 @@ def test_file_with_a_failure_did_not_pass(root: Path, pytester: pytest.Pytester)
     assert passed.last_pass("tests/test_file.py") is None
 
 
-def test_part_of_a_file_is_not_a_pass(root: Path, pytester: pytest.Pytester) -> None:
-    assert run(pytester, "-k", "first") == [1, 0, 0]
+@pytest.mark.parametrize("words", [("tests", "-k", "first"), ("tests/test_file.py::test_first",)])
+def test_part_of_a_file_is_not_a_pass(words: tuple[str, ...], root: Path, pytester: pytest.Pytester) -> None:
+    accounts = Accounts(leaves_out=True, sources=Sources(root))
+    assert [*pytester.inline_run(*words, plugins=[accounts]).countoutcomes()] == [1, 0, 0]
     assert passed.last_pass("tests/test_file.py") is None
 
 

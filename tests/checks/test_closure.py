@@ -24,6 +24,9 @@ FILES = {
     """,
     "src/dpcausal/answers/first.py": "",
     "src/dpcausal/registry.py": "ANSWERS = {}",
+    "src/dpcausal/kinds/__init__.py": "from dpcausal.discovery import listed\nKINDS = list(listed(__name__, str))",
+    "src/dpcausal/kinds/second.py": "import dpcausal.numbers",
+    "src/dpcausal/discovery.py": "import pkgutil\ndef listed(name, kind): return pkgutil.iter_modules(name)",
     "tests/conftest.py": "import dpcausal.numbers",
     "tests/shapes/conftest.py": "",
     "tests/shapes/test_shapes.py": "import dpcausal as dpc\ndpc.Circle()",
@@ -35,6 +38,7 @@ FILES = {
     "tests/test_effect.py": "from dpcausal import shapes  # for its effect",
     "tests/test_dotted.py": "import dpcausal.numbers\ndpcausal.Red",
     "tests/test_works.py": "from dpcausal.answers import ANSWERS",
+    "tests/test_listed.py": "from dpcausal.kinds import KINDS",
     "checks/tool.py": "import dpcausal.colours",
     "benchmarks/results/run.json": "{}",
     "benchmarks/one.py": "",
@@ -80,6 +84,15 @@ def root(tmp_path: Path) -> Path:
             "tests/test_works.py",
             {"src/dpcausal/answers/__init__.py": 1, "src/dpcausal/answers/first.py": 2, "src/dpcausal/registry.py": 2},
         ),
+        (
+            "tests/test_listed.py",
+            {
+                "src/dpcausal/kinds/__init__.py": 1,
+                "src/dpcausal/discovery.py": 2,
+                "src/dpcausal/kinds/second.py": 2,
+                "src/dpcausal/numbers.py": 3,
+            },
+        ),
     ],
 )
 def test_closure_holds_what_decides_and_nothing_else(file: str, needed: dict[str, int], root: Path) -> None:
@@ -124,6 +137,10 @@ def test_closure_of_this_repository_is_a_part_of_it() -> None:
     assert Path("src/dpcausal/guarantee.py") in sources.closure(Path("tests/test_guarantee.py"))
     assert not any(path.is_relative_to(Path("src/dpcausal/cli")) for path in estimator)
     assert len(estimator) < len(sources.modules) / 4
+    for folder, file in (("vault/answers", "vault/door.py"), ("estimators/average", "quick.py")):
+        registered = {path for path in sources.modules.values() if path.parent == Path("src/dpcausal", folder)}
+        assert len(registered) > 5
+        assert registered <= sources.closure(Path("src/dpcausal", file)).keys()
 
 
 def test_what_another_process_found_is_not_looked_for_again(root: Path) -> None:

@@ -108,8 +108,6 @@ def test_effect_of_a_look_has_no_interval_that_is_for_one_look() -> None:
         assert "hold at all of them" in str(effect)
     with pytest.raises(DpcausalError, match="one look"):
         dpc.pool({"a": effect, "b": effect})
-    with pytest.raises(DpcausalError, match="one look"):
-        dpc.calibrate_effect(effect, [effect] * 5)
 
 
 def test_one_sided_limits_hold_at_all_looks() -> None:

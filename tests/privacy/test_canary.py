@@ -25,7 +25,6 @@ from dpcausal.queries import (
     AugmentedScores,
     EventCounts,
     OutcomeCounts,
-    OutcomesBelow,
     Query,
     RegressionMoments,
 )
@@ -57,7 +56,6 @@ MODELS: list[Query] = [
     RegressionMoments(["race"]),
     ArmRegressionMoments(["race"]),
     AugmentedScores(["race"], [0.0, 1.0], [0.2, 0.1], [0.3, 0.1], "ATE", 0.1, 5.0),
-    OutcomesBelow(5.0),
     OutcomeCounts([2.5, 5.0]),
     EventCounts([2.5, 5.0], "race"),
 ]

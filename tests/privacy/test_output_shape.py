@@ -13,7 +13,6 @@ from dpcausal.queries import (
     AugmentedScores,
     EventCounts,
     OutcomeCounts,
-    OutcomesBelow,
     Query,
     RegressionMoments,
 )
@@ -73,7 +72,6 @@ QUERIES: list[Query] = [
     RegressionMoments(["x", "k"]),
     RegressionMoments(["x", "k"], interaction=False),
     ArmRegressionMoments(["x", "k"]),
-    OutcomesBelow(0.5),
     OutcomeCounts([0.25, 0.5]),
     EventCounts([0.25, 0.5, 1.0], "k"),
     AugmentedScores(["x", "k"], FAR, FAR, NEAR, "ATE", 0.001, 5.0),

@@ -131,7 +131,6 @@ def test_hostile_number_is_refused(hostile: object) -> None:
             "shrink": 0,
         },
         *(AUGMENTED | {model: [0, hostile]} for model in ("propensity", "control", "treated")),
-        {"query": "outcomes_below", "threshold": hostile},
     ]
     for document in coefficients if hostile != -1 else []:
         with pytest.raises(QueryError):

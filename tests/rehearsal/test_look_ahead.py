@@ -10,7 +10,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, TableError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.queries import ArmMoments, ObjectivePerturbedLogistic, OutcomesBelow
+from dpcausal.queries import ArmMoments, ObjectivePerturbedLogistic, OutcomeCounts
 from dpcausal.rehearsal.pricing import check_affords, outstanding_cost
 from dpcausal.source import guarantee_for
 
@@ -89,14 +89,6 @@ def test_nothing_is_spent_under_the_zcdp_rule_either(name: str) -> None:
     assert short.ledger.spent.epsilon == 0
 
 
-def test_outcome_range_is_paid_in_full_or_not_at_all() -> None:
-    short = vault(epsilon=9.9)
-    with pytest.raises(BudgetExceededError):
-        dpc.OutcomeRange(tail=0.2, steps=3).find(short, epsilon=10.0)
-    assert short.ledger.spent.epsilon == 0
-    dpc.OutcomeRange(tail=0.2, steps=3).find(vault(epsilon=10.0), epsilon=10.0)
-
-
 def test_estimator_without_look_ahead_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: without the look the first question is paid for in vain."""
     monkeypatch.setattr("dpcausal.rehearsal.pricing.check_affords", lambda *_: None)
@@ -128,8 +120,8 @@ class ThirdParty(BaseEstimator):
 
     def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
         first, rest = guarantee_for(source, epsilon, delta).split(0.5)
-        below = source.release(OutcomesBelow(5.0), first).value("units")
-        source.release(OutcomesBelow(min(max(10 * below / source.n, 0.0), 10.0)), rest)
+        below = source.release(OutcomeCounts([5.0]), first).value("count_0")
+        source.release(OutcomeCounts([min(max(10 * below / source.n, 0.1), 9.9)]), rest)
         return dpc.DifferenceInMeans().estimate(dpc.Rehearsal(source.schema, source.n), epsilon=epsilon)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError
-from dpcausal.inference import CalibratedEffect, EffectFamily, anytime_interval, sequential_looks
+from dpcausal.inference import EffectFamily, anytime_interval, sequential_looks
 from dpcausal.report.verdict import verdict_on
 from dpcausal.uncertainty import interval
 from dpcausal.uncertainty.interval import NoiseTerm, half_width
@@ -81,7 +81,6 @@ def _with_contrasts(effect: dpc.Effect) -> dpc.Effect:
         lambda effect, level: effect.arm_means.intervals(level),
         lambda effect, level: effect.arm_means.interval(effect.arms[0], level),
         lambda effect, level: EffectFamily({"score": effect}).intervals(level),
-        lambda effect, level: CalibratedEffect(effect.estimate, 0.5, 0.0, 0.1, 5).interval(level),
         lambda effect, level: dpc.tidy(effect, level=level),
     ],
 )

@@ -75,8 +75,12 @@ class Accounts:
         return path.name.startswith("test_") and b"costly" in (self.sources.root / path).read_bytes()
 
     @pytest.hookimpl(tryfirst=True)  # before any are left out by their names
-    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """Skip what passed, and note of each file what its costly tests depend on and how many they are."""
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+        """Skip what passed, and note of each file what its costly tests depend on and how many they are.
+
+        Where single tests are named, how many others a file has is not known, and none of them passes it.
+        """
+        names_tests = any("::" in each for each in config.args)
         costly = [item for item in items if item.get_closest_marker("costly") and not item.get_closest_marker("slow")]
         count = Counter(item.path for item in costly)
         for item in costly:
@@ -89,7 +93,8 @@ class Accounts:
             if self.leaves_out and last and last.digest == current:
                 reason = f"passed on {last.date}, and nothing that it needs changed since; `make slow` runs it"
                 item.add_marker(pytest.mark.skip(reason=reason))
-            item.user_properties.append(("costly", [file.as_posix(), current, count[item.path]]))
+            number = 0 if names_tests else count[item.path]
+            item.user_properties.append(("costly", [file.as_posix(), current, number]))
 
     def files(self, path: Path, others: Iterable[str]) -> set[Path]:
         """Return all that decides a file of tests."""

@@ -54,7 +54,6 @@ from dpcausal.queries.observed_logistic import ObservedLogistic as ObservedLogis
 from dpcausal.queries.observed_scores import ObservedScores as ObservedScores
 from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
-from dpcausal.queries.outcomes_below import OutcomesBelow as OutcomesBelow
 from dpcausal.queries.query import GRID as GRID
 from dpcausal.queries.query import Coordinate as Coordinate
 from dpcausal.queries.query import Norm as Norm

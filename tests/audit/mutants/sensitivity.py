@@ -36,7 +36,6 @@ from dpcausal.queries import (
     MissingOutcomes,
     ObservedScores,
     OutcomeCounts,
-    OutcomesBelow,
     ReceivedMoments,
     RegressionMoments,
     Sensitivity,
@@ -516,14 +515,12 @@ def unclipped_counts(patch: pytest.MonkeyPatch) -> None:
     _added_with_heavy_weights(patch, WeightedCounts)
 
 
-@mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
+@mutant("outcomes counted once for each arm", sensitivity_of(OutcomeCounts))
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
-    def answer(context: AnswerContext[OutcomesBelow]) -> Answer:
-        query, schema = context.query, context.schema
-        below = f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
-        return Answer({"units": int(context.engine.aggregate({}, [below, below]).sum())})
+    def answer(context: AnswerContext[OutcomeCounts]) -> Answer:
+        return Answer({name: 2 * count for name, count in adding.answer(context).ticks.items()})
 
-    answer_by(patch, OutcomesBelow, answer)
+    answer_by(patch, OutcomeCounts, answer)
 
 
 @mutant(

@@ -141,7 +141,7 @@ def test_removed_approver_leaves_the_study_undecided(north: Site, folder: Path, 
         {"more": "1"},
         {"site": 7},
     ],
-    ids=str,
+    ids=lambda each: str(each)[:100],
 )
 def test_documents_that_are_not_decisions_are_refused(
     north: Site, folder: Path, digest: str, change: dict[str, object]
