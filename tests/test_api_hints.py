@@ -234,7 +234,7 @@ def test_arguments_of_other_libraries_are_answered(vault: dpc.Vault, name: str, 
 
 
 def test_missing_method_is_named_in_one_sentence() -> None:
-    with pytest.raises(AttributeError, match=r"^DifferenceInMeans has no \.fit\n\nHint: write effect = "):
+    with pytest.raises(AttributeError, match=r"^DifferenceInMeans has no \.fit\.\n\nHint: write effect = "):
         dpc.DifferenceInMeans().fit  # type: ignore[attr-defined]  # noqa: B018
 
 

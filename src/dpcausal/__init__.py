@@ -238,7 +238,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (the name's own type)
     except MissingExtraError as error:
         if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001
             raise  # `from dpcausal import …` hides the reason in an AttributeError, and shows that in an ImportError
-        raise NoSuchAttributeError(expected=error.expected, got=error.got, hint=error.hint) from None
+        raise NoSuchAttributeError(problem=error.problem, hint=error.hint) from None
     return value
 
 

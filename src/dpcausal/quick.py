@@ -64,8 +64,7 @@ def estimate(  # noqa: PLR0913
     """
     if isinstance(estimator, str) and estimator not in ESTIMATORS:
         raise QueryError(
-            expected=f"an estimator, or one of the names {', '.join(ESTIMATORS)}",
-            got=repr(estimator),
+            problem=f"There is no estimator named {estimator!r}; there are {', '.join(ESTIMATORS)}",
             hint=f"{suggest_estimator(estimator)}To set parameters, pass the estimator itself.",
         )
     chosen = estimator_for(estimator, schema) if isinstance(estimator, str) else estimator

@@ -45,8 +45,7 @@ def init(
     columns = {name: family for name, family in column_families(table).items() if name}
     if not columns:
         raise TableError(
-            expected="a table with named columns",
-            got="none",
+            problem="The table has no columns with names",
             hint="check that this is the right table. The first line of a .csv file must hold the names.",
         )
     known = read_codebook(codebook) if codebook else {}

@@ -106,7 +106,7 @@ class Balance:
     def _check(self, source: Source) -> None:
         """Raise before anything is spent unless all can be asked."""
         if not (is_number(self.most) and self.most > 0):
-            raise QueryError(expected="most greater than 0", got=repr(self.most), hint="0.1 is usual.")
+            raise QueryError(problem=f"most must be greater than 0, not {self.most!r}", hint="0.1 is usual.")
         CovariateSums(self.covariates).sensitivity(source.schema, "record", "l1")
         if self.weighted_by:
             nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))

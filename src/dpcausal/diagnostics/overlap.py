@@ -98,15 +98,15 @@ class Overlap:
     def _check(self) -> None:
         if bool(self.by) == bool(self.covariates):
             raise QueryError(
-                expected="either strata (by) or the covariates of a score (of)",
-                got=f"by={self.by!r}, covariates={self.covariates!r}",
+                problem="Overlap takes either strata (by=) or the covariates of a score (covariates=), not "
+                f"by={self.by!r} and covariates={self.covariates!r}",
                 hint='write for instance Overlap(by=["ward"]) or Overlap(covariates=["age"]).',
             )
         numbers = is_number(self.clip) and is_number(self.most)
         if not (numbers and 1e-3 <= self.clip < 0.5 and 0 < self.most < 1):
             raise QueryError(
-                expected="a clip from 0.001 to below 0.5, and most between 0 and 1",
-                got=f"clip={self.clip!r}, most={self.most!r}",
+                problem=f"clip must be from 0.001 to below 0.5, and most between 0 and 1, not clip={self.clip!r} and "
+                f"most={self.most!r}",
                 hint="0.1 and 0.05 are usual.",
             )
 

@@ -48,14 +48,14 @@ def epsilon_by_name(
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
             if "epsilon" not in named or len(given) > positions:
                 raise GuaranteeError(
-                    expected="epsilon, by its name: what this may cost has no default",
-                    got="no epsilon" if len(given) <= positions else f"{len(given) - positions} more by position",
+                    problem="epsilon is missing: what this may cost has no default"
+                    if len(given) <= positions
+                    else "epsilon must be given by its name",
                     hint=f"write {example}; epsilon near 1 is a usual choice.",
                 )
             if unknown := [name for name in named if name not in known]:
                 raise GuaranteeError(
-                    expected=f"arguments out of {', '.join(known)}",
-                    got=f"{unknown[0]}=",
+                    problem=f"There is no argument {unknown[0]!r} here; there are {', '.join(known)}",
                     hint=_NOT_HERE.get(unknown[0], f"write {example}; other choices are the estimator's own."),
                 )
             return function(*given, **named)

@@ -98,8 +98,7 @@ class OutcomeRange(BaseEstimator):
         outcome = source.schema.outcome
         if not isinstance(outcome, Real):
             raise SchemaError(
-                expected="an outcome that is a number",
-                got=f"{outcome.name}, which has two values",
+                problem=f"The outcome {outcome.name!r} has two values, and this needs a number",
                 hint="a binary outcome has the narrowest bounds already.",
             )
         if not (is_number(self.tail) and 0 < self.tail < 0.5 and isinstance(self.steps, int) and 0 < self.steps <= 20):

@@ -134,8 +134,8 @@ class Experiment:
         undeclared = sorted(columns - set(self.unit.added if self.unit else ()))
         if undeclared:
             raise StudyError(
-                expected="metrics that declare what a missing value counts as, or totals over a unit's records",
-                got=f"{', '.join(undeclared)} without missing",
+                problem="A metric must declare what a missing value counts as, or be a total over a unit's records; "
+                f"{', '.join(undeclared)} does neither",
                 hint=f'often it is none: Real("{undeclared[0]}", …, missing=0). For a mean over the units that have a '
                 "value, divide by whether they have: denominator=Binary(…, missing=0).",
             )
@@ -183,8 +183,7 @@ class Experiment:
             for column in metric.in_table:
                 if columns.setdefault(column.name, column) != column:
                     raise StudyError(
-                        expected=f"one declaration of the column {column.name!r}",
-                        got="two that differ",
+                        problem=f"The column {column.name!r} is declared in two ways",
                         hint="a column has the same bounds in every metric.",
                     )
         first, *others = columns.values()
@@ -192,8 +191,7 @@ class Experiment:
             return Schema(self.treatment, first, tuple(others), self.unit, self.protects, self.entry)
         if self.cohorts.name in columns:
             raise StudyError(
-                expected="a column of cohorts that is part of no metric",
-                got=repr(self.cohorts.name),
+                problem=f"The column of cohorts, {self.cohorts.name!r}, is part of a metric",
                 hint="a unit's cohort is when it entered.",
             )
         return Schema(self.treatment, first, (*others, self.cohorts), self.unit, self.protects, self.cohorts.name)
@@ -218,8 +216,7 @@ class Experiment:
         if self.cohorts is None:
             if look is not None:
                 raise StudyError(
-                    expected="no look, since the experiment declares no cohorts",
-                    got=f"look {look!r}",
+                    problem=f"The experiment declares no cohorts, so it has no look {look!r}",
                     hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
                 )
             return source.release(moments, narrower(moments, source, asked, first))
@@ -318,7 +315,7 @@ class Experiment:
             document = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise StudyError(
-                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
+                problem=f"The experiment is not a TOML document ({error})", hint="check the line that it names."
             ) from None
         check_format("an experiment", document, VERSION, {})
         del document["version"]

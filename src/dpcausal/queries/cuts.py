@@ -36,8 +36,7 @@ class Cut:
     def __post_init__(self) -> None:
         if not isinstance(self.edges, Sequence) or not all(map(is_number, self.edges)):
             raise QueryError(
-                expected=f"a list of numbers as edges of {self.name!r}",
-                got=repr(self.edges),
+                problem=f"The edges of {self.name!r} must be a list of numbers, not {self.edges!r}",
                 hint=_HINT,
             )
         object.__setattr__(self, "edges", tuple(map(float, self.edges)))

@@ -182,8 +182,7 @@ class EffectCurve(OtherNames):
     def _check_interval(self, alpha: float) -> None:
         if self.no_interval:
             raise RefusedError(
-                expected="a curve with intervals",
-                got=f"none: {self.no_interval}",
+                problem=f"This curve has no intervals: {self.no_interval}",
                 hint="print the curve to see the rest.",
             )
         check_alpha(alpha)

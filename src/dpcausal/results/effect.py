@@ -216,8 +216,7 @@ class Effect(OtherNames):
     def _check_interval(self) -> None:
         if self.no_interval:
             raise RefusedError(
-                expected="an effect with an interval",
-                got=f"none: {self.no_interval}",
+                problem=f"This effect has no interval: {self.no_interval}",
                 hint="print the effect to see the rest; privacy_sd is known in any case.",
             )
 
@@ -281,8 +280,7 @@ class Effect(OtherNames):
         self._check_interval()
         if self.arm_means is None:
             raise RefusedError(
-                expected="an effect with the means of its arms",
-                got=f"one without them, by {self.method}",
+                problem=f"This effect, by {self.method}, has no means of its arms",
                 hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust; in place of "
                 "Stratification, for a few strata, ArmContrasts(by=…).",
             )

@@ -41,15 +41,13 @@ def check_values(name: str, values: Sequence[Value]) -> None:
     texts = all(isinstance(value, str) and "\0" not in value for value in values)
     if not texts and not all(isinstance(value, bool) or is_number(value) for value in values):
         raise SchemaError(
-            expected=f"values of column {name!r} that are all strings or all finite numbers",
-            got=repr(values),
+            problem=f"The values of the column {name!r} must all be strings or all be finite numbers, not {values!r}",
             hint="declare each value as it stands in the table; strings must not hold NUL characters.",
         )
     check_plain_text(f"values of column {name!r}", [value for value in values if isinstance(value, str)])
     if len(set(values)) != len(values) or len(values) < 2:
         raise SchemaError(
-            expected=f"two or more different values for column {name!r}",
-            got=repr(values),
+            problem=f"The column {name!r} must have two or more different values, not {values!r}",
             hint="list every value once.",
         )
 
@@ -96,8 +94,8 @@ class Binary:
             check_plain_text(f"labels of column {self.name!r}", self.labels)
         if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
             raise SchemaError(
-                expected=f"two values, and two different labels if any, for column {self.name!r}",
-                got=f"values={self.values!r}, labels={self.labels!r}",
+                problem=f"The column {self.name!r} must have two values, and two different labels if any, not "
+                f"values={self.values!r} and labels={self.labels!r}",
                 hint="any other value is missing; a covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
@@ -169,8 +167,7 @@ class Category:
         _ = self.title  # raises where a text cannot be printed
         if isinstance(self.values, str):
             raise SchemaError(
-                expected=f"a list of values for column {self.name!r}",
-                got=repr(self.values),
+                problem=f"The values of the column {self.name!r} must be a list, not {self.values!r}",
                 hint='write the values as a list, for instance ["low", "high"].',
             )
         object.__setattr__(self, "values", tuple(map(plain, self.values)))
@@ -269,8 +266,7 @@ def rules_of(aliases: Aliases, *, strict: bool) -> str:
 def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:
     if missing is not None and missing not in values:
         raise SchemaError(
-            expected=f"a missing value of column {name!r} that is one of {values!r}",
-            got=repr(missing),
+            problem=f"missing of the column {name!r} must be one of its values, {values!r}, not {missing!r}",
             hint="an absent value must count as one of the declared values.",
         )
 
@@ -317,7 +313,7 @@ class Unit:
             names = getattr(self, rule)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
                 raise SchemaError(
-                    expected=f"{rule}: a list of column names", got=repr(names), hint=f'write {rule}=["revenue"].'
+                    problem=f"{rule} must be a list of column names, not {names!r}", hint=f'write {rule}=["revenue"].'
                 )
             object.__setattr__(self, rule, tuple(sorted(names)))
         if len(set(self.added)) != len(self.added):
@@ -328,8 +324,7 @@ class Unit:
             )
         if self.keep not in ("first", "last"):
             raise SchemaError(
-                expected='keep="first" or keep="last"',
-                got=repr(self.keep),
+                problem=f'keep must be "first" or "last", not {self.keep!r}',
                 hint="choose which record of a unit counts.",
             )
 

@@ -19,8 +19,7 @@ def check_name(name: object) -> None:
     """Raise unless a name can be a column's."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise SchemaError(
-            expected="a column name",
-            got=repr(name),
+            problem=f"A column name must be a text, not {name!r}",
             hint="give the name of a column as a non-empty string without NUL characters.",
         )
     check_plain_text("column name", [name])
@@ -31,8 +30,7 @@ def titled(name: str, label: str | None, unit: str | None = None) -> str:
     for what, text in (("label", label), ("unit", unit)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise SchemaError(
-                expected=f"{what}: the words for column {name!r} in sentences and on axes",
-                got=repr(text),
+                problem=f"{what} of the column {name!r} must be words for sentences and axes, not {text!r}",
                 hint=f'write for instance label="earnings in 1978", unit="dollars", or leave {what} out.',
             )
         check_plain_text(f"{what} of column {name!r}", [] if text is None else [text])
@@ -111,8 +109,8 @@ class Real:
         object.__setattr__(self, "high", float(self.high))
         if self.missing is not None and not (is_number(self.missing) and self.low <= self.missing <= self.high):
             raise SchemaError(
-                expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
-                got=repr(self.missing),
+                problem=f"missing of the column {self.name!r} must be from {self.low:g} to {self.high:g}, not "
+                f"{self.missing!r}",
                 hint="an absent value must count as something in range; or leave missing out.",
             )
         strip = (self.strip,) if isinstance(self.strip, str) else tuple(self.strip)
@@ -127,8 +125,8 @@ class Real:
             object.__setattr__(self, "since", checked_day(self.name, self.since))
         if (self.since is None and formats != (ISO,)) or (self.since and (self._numeric_rules or self.missing_codes)):
             raise SchemaError(
-                expected=f"column {self.name!r} to be read either as numbers or as dates since a day",
-                got=f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
+                problem=f"The column {self.name!r} is read either as numbers or as dates since a day, not as both: "
+                f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
                 hint='for dates give since="2020-01-31", and nothing about numbers: signs, strip, percent or codes.',
             )
         self._check_models()
@@ -137,8 +135,9 @@ class Real:
         """Raise unless what is declared for models is possible within the bounds."""
         if self.transform not in (None, *TRANSFORMS) or (self.transform == "log" and self.low <= 0):
             raise SchemaError(
-                expected=f"a transform of column {self.name!r} out of {', '.join(TRANSFORMS)}; log with low > 0",
-                got=f"transform={self.transform!r}, low={self.low:g}",
+                problem=f"transform of the column {self.name!r} must be one of {', '.join(TRANSFORMS)}, and "
+                "log needs low "
+                f"> 0; there is transform={self.transform!r} with low={self.low:g}",
                 hint="only numbers above 0 have a logarithm: raise low to the least value that is measured.",
             )
         if self.typical is not None:
@@ -146,8 +145,8 @@ class Real:
             within = len(pair) == 2 and all(map(is_number, pair)) and self.low <= pair[0] < pair[1] <= self.high
             if not within or isinstance(self.typical, str):
                 raise SchemaError(
-                    expected=f"two rising typical values of column {self.name!r} within {self.low:g} and {self.high:g}",
-                    got=repr(self.typical),
+                    problem=f"typical of the column {self.name!r} must be two rising values within {self.low:g} and "
+                    f"{self.high:g}, not {self.typical!r}",
                     hint="give the values between which about 90 % of units are, from the literature, never from the "
                     "table.",
                 )
@@ -259,8 +258,7 @@ def _checked_codes(name: str, codes: object) -> tuple[float, ...]:
     listed = (codes,) if is_number(codes) else codes
     if not isinstance(listed, Sequence) or not all(is_number(code) and math.isfinite(code) for code in listed):
         raise SchemaError(
-            expected=f"numbers that stand for a missing value in column {name!r}",
-            got=repr(codes),
+            problem=f"missing_codes of the column {name!r} must be numbers, not {codes!r}",
             hint="write missing_codes=[-9, 999]; text that is no number counts as missing without it.",
         )
     return tuple(sorted({float(code) for code in listed}))
@@ -290,8 +288,9 @@ def _check_bounds(name: str, low: object, high: object) -> None:
     else:
         mistake = "reversed" if is_number(low) and is_number(high) and low > high else "other"  # type: ignore[operator]
     raise SchemaError(
-        expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {name!r}",
-        got=", ".join([*([given] if given else []), *(f"no {bound}" for bound in absent)]),
+        problem=f"The bounds of the column {name!r} must be two numbers, low < high, within 1e70 of 0 and "
+        "apart; there is "
+        f"{', '.join([*([given] if given else []), *(f'no {bound}' for bound in absent)])}",
         hint=hints[mistake],
     )
 

@@ -85,7 +85,8 @@ class Schema:
     def __post_init__(self) -> None:
         if not isinstance(self.covariates, Sequence):
             raise SchemaError(
-                expected="a list of covariates", got=repr(self.covariates), hint="put the columns into a list: [...]."
+                problem=f"covariates must be a list, not {self.covariates!r}",
+                hint="put the columns into a list: [...].",
             )
         object.__setattr__(self, "covariates", tuple(self.covariates))
         kinds = (
@@ -99,8 +100,7 @@ class Schema:
         for column, kind, role, wanted in kinds:
             if not isinstance(column, kind):
                 raise SchemaError(
-                    expected=f"{wanted} as {role}",
-                    got=repr(column),
+                    problem=f"The {role} must be {wanted}, not {column!r}",
                     hint=_hint(role, column),
                 )
         check_outcome(self.outcome)
@@ -112,8 +112,7 @@ class Schema:
             )
         if self.protects not in PROTECTS:
             raise SchemaError(
-                expected=f"protects to be one of {', '.join(PROTECTS)}",
-                got=repr(self.protects),
+                problem=f"protects must be one of {', '.join(PROTECTS)}, not {self.protects!r}",
                 hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
             )
         self._check_unit([table_column(column) for column in self.columns])
@@ -138,8 +137,8 @@ class Schema:
         wrong = [name for name in names if name not in can_be]
         if wrong:
             raise SchemaError(
-                expected=f"required covariates out of those without a declared missing value: {', '.join(can_be)}",
-                got=", ".join(map(repr, wrong)),
+                problem="required can name covariates without a declared missing value, which are "
+                f"{', '.join(can_be) or 'none'}, and not {', '.join(map(repr, wrong))}",
                 hint="name covariates of the schema, and leave missing out of a column that is required.",
             )
 
@@ -154,16 +153,15 @@ class Schema:
             check_added(self.unit, (self.outcome, *self.covariates))
         if self.unit is not None and self.unit.name in names:
             raise SchemaError(
-                expected="a unit column that is not also treatment, outcome or covariate",
-                got=repr(self.unit.name),
+                problem=f"The column {self.unit.name!r} says whose a record is, and is also treatment, outcome or "
+                "covariate",
                 hint="name the column that says which person a record belongs to.",
             )
         outcome = {self.outcome.name}
         protected = {"record": set(), "record_within_arm": {*names} - {self.treatment.name}, "outcome": outcome}
         if self.unit is not None and self.unit.by in protected[self.protects]:
             raise SchemaError(
-                expected="a public column to order a unit's records by, since their arms are declared public",
-                got=repr(self.unit.by),
+                problem=f"A unit's records are ordered by {self.unit.by!r}, which is not public, while their arms are",
                 hint='order by a visit number or a date, or declare protects="record".',
             )
 
@@ -388,8 +386,7 @@ class Schema:
             return cls.from_dict(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(
-                expected="a TOML document, or the Path of one",
-                got=f"text that is not TOML ({error})",
+                problem=f"The text of the schema is not TOML ({error})",
                 hint='for a file give Path("schema.toml"), not its name as a string.',
             ) from None
 

@@ -153,16 +153,16 @@ class Study:
         asked = [each.query.name for each in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
             raise StudyError(
-                expected="for sums, one query whose answers add up over sites, with the same epsilon everywhere",
-                got=f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
+                problem="Sums need one query whose answers add up over sites, with the same epsilon everywhere, not "
+                f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
                 hint="use difference_in_means, regression_adjustment or stratification with a cap, or another pooling.",
             )
 
     def _check_secure(self, honest: int) -> None:
         if self.pooling != "sums" or self.advice_for_sites:
             raise StudyError(
-                expected='for secure sums, pooling = "sums", and the same estimand everywhere',
-                got=f"pooling {self.pooling}, {self.method}",
+                problem='Secure sums need pooling = "sums", and the same estimand everywhere, not pooling '
+                f"{self.pooling}, {self.method}",
                 hint=self.advice_for_sites or 'write pooling = "sums".',
             )
         check_session(self._session, self._asks(), self.rehearsal, self.schema, honest)
@@ -413,7 +413,7 @@ class Study:
             document = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise StudyError(
-                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
+                problem=f"The study is not a TOML document ({error})", hint="check the line that it names."
             ) from None
         check_format("a study", document, VERSION, _RENAMED)
         del document["version"]

@@ -24,7 +24,8 @@ def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable
                 known.bind(*given, **named)
             except TypeError as error:
                 raise RefusedError(
-                    expected=f"a call as in {example}", got=str(error).removeprefix("got "), hint=f"write {example}."
+                    problem=f"The arguments of this call do not fit: {str(error).removeprefix('got ')}",
+                    hint=f"write {example}.",
                 ) from None
             return function(*given, **named)
 
@@ -63,8 +64,7 @@ class OtherNames:
             hints = {other: hint for others, hint in self._instead.items() for other in others.split()}
             near = _nearest(type(self), name)
             raise OtherNameError(
-                expected=type(self).__name__,
-                got=f".{name}",
+                problem=f"{type(self).__name__} has no .{name}",
                 hint=hints.get(name, f"did you mean .{near}?" if near else f"see help({type(self).__name__})."),
             )
 

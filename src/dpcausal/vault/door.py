@@ -344,8 +344,7 @@ class Vault(OtherNames):
 
     def __reduce__(self) -> NoReturn:
         raise CopyRefusedError(
-            expected="a vault that stays in its process",
-            got="an attempt to pickle or copy it",
+            problem="A vault cannot be pickled or copied, because its table stays where it is",
             hint="a vault cannot be pickled or copied, because its table stays where it is; open another on the same "
             "ledger where you need it, or send the effect.",
         )

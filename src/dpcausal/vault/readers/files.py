@@ -83,8 +83,7 @@ def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duc
         return connection.sql(f"SELECT * FROM warehouse.{'.'.join(map(DUCKDB.column, parts))}")  # noqa: S608 (quoted)
     except duckdb.Error:
         raise TableError(
-            expected=f"a table or view {name!r} that can be read in {path.name!r}",
-            got="none",
+            problem=f"There is no table or view {name!r} in {path.name!r} that can be read",
             hint="check its name, write schema.table if it is not in main, and close what has the file open to write. "
             "A view that reads other files is not followed: name these files as the table.",
         ) from None
@@ -107,8 +106,7 @@ def _are_csv(place: str) -> bool:
 
 def _readable(place: str) -> AbstractContextManager[None]:
     broken = TableError(
-        expected=f"a readable table in {Path(place).name!r}",
-        got="a file that cannot be read",
+        problem=f"The table in {Path(place).name!r} cannot be read",
         hint="check that each file is whole and is what its name says.",
     )
     return redact_errors(duckdb.Error, pa.ArrowException, OSError, EOFError, zlib.error, instead=lambda _: broken)
@@ -131,8 +129,7 @@ def _found(place: str) -> list[str]:
 
 def _no_file(place: str) -> TableError:
     return TableError(
-        expected="a file, or a folder or glob of some",
-        got=f"no file at {place!r}",
+        problem=f"There is no file at {place!r}",
         hint="check the path and working folder; a folder is for .parquet files, for others write folder/*.csv.",
     )
 
@@ -175,14 +172,14 @@ def check_types(
             kind = types.get(name, "nested")
             if kind != first.setdefault(name, kind):
                 raise TableError(
-                    expected=f"one type of column {name!r} in all files",
-                    got=f"{first[name]} and, in {Path(file).name!r}, {kind}",
+                    problem=f"The column {name!r} has the type {first[name]} and, in {Path(file).name!r}, the "
+                    f"type {kind}",
                     hint="write the files anew with one type.",
                 )
             if name in keys and "timeUnit=milliseconds" in kind:
                 raise TableError(
-                    expected=f"a column {name!r} with times in microseconds, or dates, numbers or text",
-                    got=f"the type {kind}",
+                    problem=f"The column {name!r} must hold times in microseconds, dates, numbers or text, and has the "
+                    f"type {kind}",
                     hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
                 )
 
@@ -201,8 +198,7 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     header = headers[0]
     if any(each != header for each in headers):
         raise TableError(
-            expected="the same columns in all files, in one order",
-            got="others in some",
+            problem="Some files have other columns than the first one, or another order of them",
             hint="write the files anew, or as .parquet, where only declared columns must agree.",
         )
     other = f"not {max(used, key=len)}"  # longer than any that is declared

@@ -62,8 +62,8 @@ def check_separator(file: str, declared: Sequence[str]) -> None:
     for sign, word in _OTHER_SIGNS.items():
         if set(declared) <= set(header_of(file, sign)):
             raise TableError(
-                expected=f"names of columns, with commas between them, in the first line of {Path(file).name!r}",
-                got=f"names with {word} between them",
+                problem=f"The names of columns in the first line of {Path(file).name!r} have {word} between them, not "
+                "commas",
                 hint=f"this file is separated by {word}; save it with commas.",
             )
 
@@ -92,9 +92,8 @@ def check_names(file: str, names: Sequence[str]) -> None:
     """
     if header_mistakes(names):
         raise TableError(
-            expected=f"the names of different columns, with commas between them, in the first line of "
-            f"{Path(file).name!r}",
-            got="something else, which is not shown because it may be somebody's record",
+            problem=f"The first line of {Path(file).name!r} does not hold the names of different columns with commas "
+            "between them; it is not shown because it may be somebody's record",
             hint="the first line of a .csv file holds the names: add one, with a name of its own for each column. No "
             "name may stand twice, be empty, or look like a number, a date or another value. Save a file with "
             "semicolons or tabs with commas.",
