@@ -260,7 +260,8 @@ def _instead_of(name: str) -> str:
         from dpcausal.estimators.average import class_also_called  # noqa: PLC0415
 
         other = class_also_called(name)
-    return f"here that is {other!r}" if other else did_you_mean(name, __all__)
+    near = did_you_mean(name, __all__)
+    return f"here that is {other!r}" if other else near or "the names are in dir(dpcausal), and estimators in its docs"
 
 
 def __dir__() -> list[str]:

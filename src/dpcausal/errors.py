@@ -4,8 +4,11 @@ Every message says in a sentence what is wrong, and then what to do. Both are pu
 a data type, a price. No message, and no decision to raise an error, depends on a value in the table.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+_AFTER_QUESTION = re.compile(r"(?<=\? )[a-z]")
 
 
 class DpcausalError(Exception):
@@ -20,8 +23,8 @@ class DpcausalError(Exception):
 
     def __init__(self, problem: str = "", *, hint: str, expected: str = "", got: str = "") -> None:
         self.problem = problem or _sentence(expected, got)
-        self.hint = hint
-        super().__init__(f"{self.problem}.\n\nHint: {hint}")
+        self.hint = _AFTER_QUESTION.sub(lambda found: found[0].upper(), hint)
+        super().__init__(f"{self.problem}.\n\nHint: {self.hint}")
 
 
 def _sentence(expected: str, got: str) -> str:
@@ -71,6 +74,10 @@ class StudyError(DpcausalError):
     """A study, a policy or a roster is inconsistent, or does not match the site."""
 
 
+class DocumentError(StudyError, ValueError):
+    """A text is not what `to_json` wrote. Also a ValueError, as that of JSON is."""
+
+
 class TransportError(DpcausalError):
     """A site or the transport cannot be reached, or does not follow the protocol."""
 
@@ -93,6 +100,10 @@ class CopyRefusedError(RefusedError, TypeError):
 
 class MissingExtraError(DpcausalError, ImportError):
     """A part of the package needs a library that is not installed. Also an ImportError."""
+
+
+class ArgumentError(DpcausalError, TypeError):
+    """A call has an argument too many, too few or of another name. Also a TypeError."""
 
 
 class NoSuchAttributeError(DpcausalError, AttributeError):

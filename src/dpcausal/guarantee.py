@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from dpcausal.errors import GuaranteeError
 from dpcausal.schema.schema import PROTECTS, Protects
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 Rule = Literal["additive", "zcdp"]
@@ -40,7 +41,7 @@ def check_numbers(epsilon: object, delta: object) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee:
+class Guarantee(metaclass=Constructor):
     """(epsilon, delta)-differential privacy, of what, and on what grounds.
 
     Attributes:
@@ -53,6 +54,8 @@ class Guarantee:
         >>> print(Guarantee(epsilon=1.0))
         epsilon 1, delta 0: one unit's whole record replaced by any other; n is public
     """
+
+    _example = "Guarantee(epsilon=1.0)"
 
     epsilon: float
     delta: float = 0.0

@@ -67,6 +67,11 @@ def estimate(  # noqa: PLR0913
             problem=f"There is no estimator named {estimator!r}; there are {', '.join(ESTIMATORS)}",
             hint=f"{suggest_estimator(estimator)}To set parameters, pass the estimator itself.",
         )
+    if isinstance(estimator, type):
+        raise QueryError(
+            problem=f"{estimator.__name__} is the class of an estimator, not an estimator",
+            hint=f"make one of it: {estimator.__name__}().",
+        )
     chosen = estimator_for(estimator, schema) if isinstance(estimator, str) else estimator
     budget = Budget(epsilon=epsilon, delta=delta)
     vault = Vault(table, schema, ledger="sqlite://", budget=budget, resources=resources)

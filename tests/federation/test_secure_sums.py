@@ -252,7 +252,7 @@ def test_site_with_an_unusable_key_is_left_out(four: Federation, kind: str) -> N
 
 def test_coordinator_checks_the_studys_sites_against_its_roster(four: Federation, tmp_path: Path) -> None:
     other = Roster({**four.roster.sites, "west": Member(Key.make("west", tmp_path / "new.key").public)})
-    with pytest.raises(StudyError, match="lacks sites.*west"):
+    with pytest.raises(StudyError, match=r"lacks sites.*west"):
         four.coordinator(secure_study(four), roster=other)
     with pytest.raises(RefusedError, match="only the total"):
         four.coordinator(secure_study(four)).effects()

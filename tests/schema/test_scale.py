@@ -246,7 +246,7 @@ def test_cuts_are_within_the_reach_of_a_scale() -> None:
     view = schema.scaled({"creatinine": SKEWED})
     assert Cut("creatinine", [0.3, 3.9]).bins(view) == 3
     for edge in (0.1, 0.2, 4, 5):
-        with pytest.raises(QueryError, match="rising edges within"):
+        with pytest.raises(QueryError, match="must rise between"):
             Cut("creatinine", [edge]).bins(view)
 
 

@@ -216,29 +216,43 @@ def test_a_dict_is_told_how_to_become_a_table() -> None:
     for rows, made in (([{"t": 0}], r"DataFrame\(records\)"), (np.zeros((2, 2)), r"DataFrame\(array, columns=")):
         with pytest.raises(TableError, match=f"make a table of it: pandas.{made}"):
             open_table(rows, schema)
-    with pytest.raises(TableError, match=r"not a dict\.\n\nHint: .*pandas.DataFrame"):
+    with pytest.raises(TableError, match=r"cannot open a dict\.\n\nHint: .*pandas.DataFrame"):
         open_table({"t": [0, 1], "y": [0, 1]}, schema)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+def test_the_sign_between_columns_is_that_of_the_declared_names(sign: str, tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10, decimal=","))
+    lines = [sign.join(cells) for cells in (("note", "t", "y"), ('"a"', "0", '"1,5"'), ('"b,;"', "1", '"2,5"'))]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    vault = dpc.Vault(tmp_path / "table.csv", schema, ledger="sqlite://", budget=dpc.Budget(epsilon=20))
+    effect = dpc.DifferenceInMeans(with_interval=False).estimate(vault, epsilon=10.0)
+    assert vault.n == 2
+    assert effect.receipts
+    relation = open_table(tmp_path / "table.csv", schema)
+    total = relation.aggregate({}, ["outcome"])
+    with_commas = tmp_path / "commas.csv"
+    with_commas.write_text('t,y\n0,"1,5"\n1,"2,5"\n', encoding="utf-8")
+    assert (total == open_table(with_commas, schema).aggregate({}, ["outcome"])).all()
 
 
 @pytest.mark.parametrize("header", ["t,t,y", "T,t,y", "y"])
 def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path: Path) -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     (tmp_path / "odd.csv").write_text(f"{header}\n0,1,1\n", encoding="utf-8")
-    with pytest.raises(TableError, match="column 't' is not in"):
+    with pytest.raises(TableError, match="column 't' is "):
         open_table(tmp_path / "odd.csv", schema)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("t;y\n0;77\n", "semicolons"),
-        ("t|y\n0|77\n", "vertical bars"),
         ("\n0,77\n", "is not in the table"),
         ("", "is not in the table"),
         ("t,y;z\n0,77\n", "column 'y' is not in"),
     ],
 )
-def test_a_csv_without_commas_between_its_columns_is_told(text: str, told: str, tmp_path: Path) -> None:
+def test_a_csv_without_the_declared_columns_is_told(text: str, told: str, tmp_path: Path) -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
     with pytest.raises(TableError, match=told) as raised:
@@ -354,7 +368,7 @@ def test_an_address_is_never_printed(address: str | Path, schema: dpc.Schema) ->
 
 @pytest.mark.parametrize("thing", [None, 3, {"t": [0]}, [1, 2]])
 def test_things_that_are_no_table_are_refused(thing: object, schema: dpc.Schema) -> None:
-    with pytest.raises(TableError, match="needs a pandas, polars or pyarrow table"):
+    with pytest.raises(TableError, match="cannot open, polars or pyarrow table"):
         open_table(thing, schema)
 
 
@@ -532,7 +546,7 @@ def test_a_folder_that_is_not_there_is_missed_as_such(schema: dpc.Schema) -> Non
 
 
 def test_no_path_is_no_table(schema: dpc.Schema) -> None:
-    with pytest.raises(TableError, match="not nothing"):
+    with pytest.raises(TableError, match="is empty"):
         open_table("", schema)
 
 

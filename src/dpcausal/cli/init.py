@@ -40,6 +40,7 @@ def init(
     from dpcausal.schema.codebook import read_codebook  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.study.template import study_to_fill_in  # noqa: PLC0415
     from dpcausal.utils.blanks import write_new  # noqa: PLC0415
+    from dpcausal.vault.readers.files import separator_between  # noqa: PLC0415
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}
@@ -57,6 +58,8 @@ def init(
     untyped = None in columns.values()
     source = "names" if untyped else "names and types"
     typer.echo(f"Wrote {out} from the {source} of {count_of(len(columns), 'column')}. No value was read.")
+    if (separator := separator_between(table)) != "commas":
+        typer.echo(f"The columns of {table} are separated by {separator}, as its first line shows.")
     if codebook:
         typer.echo(f"The codebook describes {len(described)} of them.")
     if untyped:

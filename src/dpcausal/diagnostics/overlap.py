@@ -20,11 +20,12 @@ from dpcausal.results.propensity_score import PropensityScore
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.interval import half_width
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 
-@dataclass(frozen=True)
-class Overlap:
+@dataclass(frozen=True, kw_only=True)
+class Overlap(metaclass=Constructor):
     """The number of units of each arm, in strata (`by`) or in bins of a private propensity score (`covariates`).
 
     Where an arm is almost absent, its outcomes there cannot be estimated. An arm is *thin* in a bin where it has less
@@ -51,6 +52,8 @@ class Overlap:
         >>> round(plan.bins[0].treated.bar)  # units
         13
     """
+
+    _example = 'Overlap(covariates=["age"]), or Overlap(by=["ward"]) for strata'
 
     by: Sequence[str | Cut] = ()
     covariates: Sequence[str] = ()

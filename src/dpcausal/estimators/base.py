@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
-from dpcausal.errors import GuaranteeError
+from dpcausal.errors import ArgumentError, GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
@@ -43,9 +43,15 @@ def epsilon_by_name(
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         known = [name for name in signature(function).parameters if name != "self"]
+        of_estimator = "self" in signature(function).parameters
 
         @wraps(function)
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
+            if of_estimator and not (given and isinstance(given[0], BaseEstimator)):
+                raise ArgumentError(
+                    problem="This is the class of an estimator, not an estimator",
+                    hint="make one first: DifferenceInMeans().estimate(vault, epsilon=1.0).",
+                )
             if "epsilon" not in named or len(given) > positions:
                 raise GuaranteeError(
                     problem="epsilon is missing: what this may cost has no default"

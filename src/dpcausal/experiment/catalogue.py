@@ -1,10 +1,10 @@
 """A catalogue: the metrics of an organisation in one file, which experiments use by name."""
 
 import json
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
@@ -12,6 +12,7 @@ import tomli_w
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.experiment.decision import Guardrail
 from dpcausal.experiment.metric import Metric
+from dpcausal.utils.documents import text_of, toml_of
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, did_you_mean
 
@@ -133,18 +134,13 @@ class MetricCatalogue:
         return tomli_w.dumps(self._document())
 
     @classmethod
-    def from_toml(cls, text: str) -> Self:
-        """Read a catalogue from a TOML text.
+    def from_toml(cls, text: str | Path) -> Self:
+        """Read a catalogue from TOML text, or from the file at a `Path`.
 
         Raises:
             StudyError: If the text describes no catalogue. The message names the metric.
         """
-        try:
-            document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise StudyError(
-                problem=f"The catalogue is not a TOML document ({error})", hint="check the line that it names."
-            ) from None
+        document = toml_of("a catalogue", text_of("a catalogue", text))
         check_format("a catalogue", document, VERSION, {})
         check_keys("catalogue", document, ("version", "name", "metrics"), ())
         if not isinstance(document["metrics"], Mapping):

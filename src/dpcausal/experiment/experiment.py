@@ -1,8 +1,8 @@
 """An experiment: its arms, metrics and price, as one public declaration."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import tomli_w
@@ -27,6 +27,8 @@ from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.documents import text_of, toml_of
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_number
 
@@ -40,7 +42,7 @@ _SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment:
+class Experiment(metaclass=Constructor):
     """A randomised experiment with many metrics: public, and fixed before anything is read.
 
     All metrics of all arms are one query: one pass over the table, and one debit, which the metrics share by weight.
@@ -89,6 +91,8 @@ class Experiment:
         >>> [round(line.detectable, 3) for line in experiment.rehearsed(10_000).lines]
         [3.731, 0.031]
     """
+
+    _example = 'Experiment(name="…", treatment=Treatment(…), metrics=[Metric(…)], epsilon=1.0)'
 
     name: str
     treatment: Treatment
@@ -301,22 +305,17 @@ class Experiment:
         return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
 
     @classmethod
-    def from_toml(cls, text: str, catalogue: MetricCatalogue | None = None) -> Self:
-        """Read an experiment from a TOML text.
+    def from_toml(cls, text: str | Path, catalogue: MetricCatalogue | None = None) -> Self:
+        """Read an experiment from TOML text, or from the file at a `Path`.
 
         Args:
-            text: The text.
+            text: The text, or the `Path` of a file.
             catalogue: The catalogue of the metrics that it uses by name.
 
         Raises:
             DpcausalError: If the text describes no experiment.
         """
-        try:
-            document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise StudyError(
-                problem=f"The experiment is not a TOML document ({error})", hint="check the line that it names."
-            ) from None
+        document = toml_of("an experiment", text_of("an experiment", text))
         check_format("an experiment", document, VERSION, {})
         del document["version"]
         needed = ("name", "epsilon", "treatment", "metrics")

@@ -9,6 +9,7 @@ from typing import Any, Self
 from dpcausal.errors import GuaranteeError
 from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, exact
 from dpcausal.queries.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
+from dpcausal.utils.other_names import Constructor
 
 _ROUNDED = Fraction(1, 10**8)
 """By which share of rho a part is smaller for each binary digit of the number of parts. That is more than the
@@ -52,7 +53,7 @@ class Total:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(metaclass=Constructor):
     """The most privacy loss that one unit of a data set may ever suffer.
 
     Both rules hold for adaptive queries, each chosen after seeing the earlier answers.
@@ -68,6 +69,8 @@ class Budget:
         >>> print(Budget(epsilon=3, delta=1e-6))
         epsilon 3, delta 1e-06 (additive)
     """
+
+    _example = "Budget(epsilon=3)"
 
     epsilon: float
     delta: float = 0.0

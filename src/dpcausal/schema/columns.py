@@ -8,7 +8,9 @@ from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import Aliases, Value, checked_aliases, checked_formats, spellings
 from dpcausal.schema.real import Real, check_name, titled
 from dpcausal.schema.scale import Scale
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.text import short_repr
 from dpcausal.utils.validation import build, is_number
 
 __all__ = [
@@ -53,7 +55,7 @@ def check_values(name: str, values: Sequence[Value]) -> None:
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(metaclass=Constructor):
     """One of two public values: a yes-or-no outcome or covariate.
 
     Any other value is missing: a unit without an outcome is outside the comparison, and a missing covariate counts as
@@ -75,6 +77,8 @@ class Binary:
         'no'
     """
 
+    _example = 'Binary("died", values=("no", "yes"))'
+
     name: str
     values: tuple[Value, Value] = (0, 1)
     labels: tuple[str, str] | None = None
@@ -83,6 +87,8 @@ class Binary:
     aliases: Aliases = ()
     strict: bool = False
     label: str | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -134,7 +140,7 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(metaclass=Constructor):
     """One of a public list of values.
 
     Any other value counts as `missing`, which is the last of the list unless declared. So absent values have a level of
@@ -154,6 +160,8 @@ class Category:
         'not recorded'
     """
 
+    _example = 'Category("ward", values=["a", "b", "c"])'
+
     name: str
     values: Sequence[Value]
     missing: Value | None = None
@@ -161,6 +169,8 @@ class Category:
     aliases: Aliases = ()
     strict: bool = False
     label: str | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -272,7 +282,7 @@ def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) ->
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(metaclass=Constructor):
     """Whose privacy is protected, when a table holds several records of one person.
 
     One record of each unit is used: the first or last by a column, ties broken by the declared columns' values, so that
@@ -294,6 +304,8 @@ class Unit:
         >>> Unit("user", by="time", sum=["revenue"]).added
         ('revenue',)
     """
+
+    _example = 'Unit("patient", by="visit", keep="first")'
 
     name: str
     by: str

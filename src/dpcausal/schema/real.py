@@ -9,7 +9,9 @@ from typing import Any
 from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
 from dpcausal.schema.scale import TRANSFORMS, Scale, Transform
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.text import short_repr
 from dpcausal.utils.validation import is_number
 
 _SHAPES = {"linear": "value", "log": "logarithm"}
@@ -38,7 +40,7 @@ def titled(name: str, label: str | None, unit: str | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(metaclass=Constructor):
     """A number between two public bounds.
 
     Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
@@ -82,6 +84,8 @@ class Real:
         'earnings in 1978 (dollars)'
     """
 
+    _example = 'Real("age", low=18, high=100)'
+
     name: str
     low: float = math.nan  # left out; there is no default
     high: float = math.nan
@@ -101,6 +105,8 @@ class Real:
     label: str | None = None
     unit: str | None = None
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         check_name(self.name)
         _ = self.title  # raises where a text cannot be printed
@@ -111,7 +117,7 @@ class Real:
             raise SchemaError(
                 problem=f"missing of the column {self.name!r} must be from {self.low:g} to {self.high:g}, not "
                 f"{self.missing!r}",
-                hint="an absent value must count as something in range; or leave missing out.",
+                hint="it is what an absent value counts as. For numbers that stand for one, write missing_codes=[-9].",
             )
         strip = (self.strip,) if isinstance(self.strip, str) else tuple(self.strip)
         object.__setattr__(self, "strip", strip)
@@ -275,24 +281,24 @@ def _check_bounds(name: str, low: object, high: object) -> None:
         "infinite": f"write the least and the greatest value that can be, for instance {example}; values beyond are "
         "moved to the bound.",
         "reversed": f"swap them: low={high!r}, high={low!r}.",
+        "dates": 'count days: low=0, high=3650, since="2015-01-01".',
         "other": f"write two numbers that are apart and of usual size, for instance {example}; {codebook}",
     }
     absent = [bound for bound, value in (("low", low), ("high", high)) if value is None or value != value]  # noqa: PLR0124
-    given = ", ".join(f"{bound}={value!r}" for bound, value in (("low", low), ("high", high)) if bound not in absent)
+    given = f"low={low!r} and high={high!r}"
     if isinstance(low, str) or isinstance(high, str):
-        mistake = "text"
+        mistake, problem = "text", f"are not numbers: {given}"
+    elif isinstance(low, date) or isinstance(high, date):
+        mistake, problem = "dates", "are dates, not numbers"
     elif absent:
-        mistake = "left out"
+        mistake, problem = "left out", f"are not complete, without {' and '.join(absent)}"
     elif math.inf in (low, high) or -math.inf in (low, high):
-        mistake = "infinite"
+        mistake, problem = "infinite", f"must be finite, not {given}"
+    elif is_number(low) and is_number(high) and low > high:  # type: ignore[operator]
+        mistake, problem = "reversed", f"are the wrong way round: {given}"
     else:
-        mistake = "reversed" if is_number(low) and is_number(high) and low > high else "other"  # type: ignore[operator]
-    raise SchemaError(
-        problem=f"The bounds of the column {name!r} must be two numbers, low < high, within 1e70 of 0 and "
-        "apart; there is "
-        f"{', '.join([*([given] if given else []), *(f'no {bound}' for bound in absent)])}",
-        hint=hints[mistake],
-    )
+        mistake, problem = "other", f"must be numbers low < high, within 1e70 of 0 and apart, not {given}"
+    raise SchemaError(problem=f"The bounds of the column {name!r} {problem}", hint=hints[mistake])
 
 
 def _can_be_divided(low: float, high: float) -> bool:

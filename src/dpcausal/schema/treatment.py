@@ -8,11 +8,13 @@ from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import Aliases, Value, checked_aliases, spellings
 from dpcausal.schema.columns import Column, Indicator, check_values, meaning_of, plain, rules_of, spelled_out
 from dpcausal.schema.real import Real, check_name
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.text import short_repr
 
 
 @dataclass(frozen=True)
-class Treatment:
+class Treatment(metaclass=Constructor):
     """The arms of a table, and which two of them are compared.
 
     Declare every arm that the table holds. Units in an arm that is not compared are outside the comparison: they count
@@ -39,6 +41,8 @@ class Treatment:
         True
     """
 
+    _example = 'Treatment("arm", arms=("placebo", "drug"))'
+
     name: str
     arms: Sequence[Value] = (0, 1)
     reference: Value | None = None
@@ -48,6 +52,8 @@ class Treatment:
     _: KW_ONLY
     aliases: Aliases = ()
     strict: bool = False
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_name(self.name)

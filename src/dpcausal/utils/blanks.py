@@ -25,12 +25,6 @@ def check_filled_in(text: str, what: str = "a study") -> None:
         dpcausal.errors.StudyError: A study is not filled in yet; 1 left blank: name in line 1.
         ...
     """
-    if not isinstance(text, str):
-        raise StudyError(
-            expected=f"the text of {what}",
-            got=type(text).__name__,
-            hint='read the file first: Study.from_toml(Path("study.toml").read_text()).',
-        )
     blanks, section = [], ""
     for place, line in enumerate(lines_in(text), start=1):
         if line.startswith("["):

@@ -41,7 +41,7 @@ def check_arguments(schema: object, ledger: object, budget: object, resources: o
         )
     if budget is not None and not isinstance(budget, Budget):
         raise GuaranteeError(
-            problem=f"The budget must be a Budget, not a {type(budget).__name__}",
+            problem=f"The budget must be a Budget, not {repr(budget)[:100]}",
             hint="write budget=Budget(epsilon=3, delta=1e-6).",
         )
     if resources is not None and not isinstance(resources, Resources):

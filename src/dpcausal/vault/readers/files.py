@@ -15,12 +15,19 @@ from dpcausal.schema.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import families_of
-from dpcausal.vault.readers.headers import check_names, check_separator, has_bare_returns, header_mistakes, header_of
+from dpcausal.vault.readers.headers import (
+    SEPARATORS,
+    check_names,
+    has_bare_returns,
+    header_mistakes,
+    header_of,
+    separator_of,
+)
 
-TABLES = (
-    "a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis table, a "
-    '.parquet or .csv file, a folder of .parquet files, a glob such as "visits/*.csv", "s3://bucket/visits/", '
-    '"gs://bucket/visits/", "warehouse.duckdb#visits" or "postgresql://user@host/database#schema.table"'
+OPENS = (
+    "A vault opens a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis "
+    'table, a .parquet or .csv file, a folder of .parquet files, a glob such as "visits/*.csv", "s3://bucket/visits/", '
+    '"gs://bucket/visits/", "warehouse.duckdb#visits" or "postgresql://user@host/database#schema.table".'
 )
 """What a vault can open, in words."""
 
@@ -46,11 +53,17 @@ def file_families(place: str, connection: duckdb.DuckDBPyConnection) -> Mapping[
     with _readable(place):
         if _are_csv(place):
             file = _found(place)[0]
-            names = header_of(file)
+            names = header_of(file, separator_of(file))
             check_names(file, names)
             return dict.fromkeys(names)
         read = "SELECT * FROM read_parquet($file, hive_partitioning=false)"
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
+
+
+def separator_between(place: str) -> str:
+    """Return what stands between the columns of a .csv file, in words; "commas" for any other table."""
+    csv = _IN_DUCKDB_FILE not in place and "://" not in place and _are_csv(place)
+    return SEPARATORS[separator_of(_found(place)[0])] if csv else SEPARATORS[","]
 
 
 def mistakes_in_lines(place: str) -> list[str]:
@@ -59,7 +72,9 @@ def mistakes_in_lines(place: str) -> list[str]:
         return []
     with _readable(place):
         files = _found(place) if _are_csv(place) else []
-        headers = (f"header: {words}" for file in files for words in header_mistakes(header_of(file)))
+        headers = (
+            f"header: {words}" for file in files for words in header_mistakes(header_of(file, separator_of(file)))
+        )
         broken = (
             ["lines: carriage returns without quotation marks end records"] if any(map(has_bare_returns, files)) else []
         )
@@ -97,9 +112,8 @@ def _are_csv(place: str) -> bool:
     if not folder and not place.endswith((".parquet", ".csv", ".csv.gz")):
         hint = "write the table's name after it: warehouse.duckdb#visits." if place.endswith(".duckdb") else ""
         raise TableError(
-            expected=TABLES,
-            got=f"the file {Path(place).name!r}",
-            hint=hint or "save it as .csv with commas, or as .parquet.",
+            problem=f"A vault cannot open the file {Path(place).name!r}",
+            hint=hint or "save it as .csv or as .parquet.",
         )
     return not folder and not place.endswith(".parquet")
 
@@ -190,10 +204,9 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     Columns that are not declared may have any names, none, or the same: they only keep their place.
     """
     files, used = _found(place), columns_used(schema)
-    headers = [header_of(file) for file in files]
-    for file, each in zip(files, headers, strict=True):
-        # First: of files without a header nothing more is shown, whatever their first lines are.
-        check_separator(file, used)
+    separator = separator_of(files[0], used)
+    headers = [header_of(file, separator) for file in files]
+    for each in headers:
         check_columns(used, each)
     header = headers[0]
     if any(each != header for each in headers):
@@ -205,6 +218,6 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     names = [name if name in used else f"{other} {place}" for place, name in enumerate(header)]
     return connection.read_csv(
         list(map(glob.escape, files)),  # type: ignore[arg-type]  # a list is fine; DuckDB's types do not say so
-        header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"', escapechar='"',
-        strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
+        header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=separator,
+        quotechar='"', escapechar='"', strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
     )  # fmt: skip
