@@ -62,7 +62,7 @@ def allocate(url: str, experiment: str) -> str:
     except BudgetExceededError:
         return "refused"
     except LedgerError as error:
-        if "that no open experiment has" not in str(error):
+        if ", and is still open" not in str(error):
             raise
         return "taken"
     return "allocated"

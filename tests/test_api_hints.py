@@ -181,7 +181,7 @@ def test_covariates_can_be_a_list_or_a_formula(covariates: str | list[str]) -> N
 
 def test_a_term_that_is_no_covariate_is_refused_with_the_form_to_write() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("age", 18, 90)])
-    with pytest.raises(QueryError, match=r'such as "age \+ sex"; treatment and outcome are in the schema'):
+    with pytest.raises(QueryError, match=r'such as "age \+ sex", without treatment and outcome'):
         dpc.RegressionAdjustment("y ~ t * age").estimate(dpc.Rehearsal(schema, n=1_000), epsilon=1.0)
 
 
@@ -234,7 +234,7 @@ def test_arguments_of_other_libraries_are_answered(vault: dpc.Vault, name: str, 
 
 
 def test_missing_method_is_named_in_one_sentence() -> None:
-    with pytest.raises(AttributeError, match=r"^DifferenceInMeans has no \.fit\n\nHint: write effect = "):
+    with pytest.raises(AttributeError, match=r"^DifferenceInMeans has no \.fit\.\n\nHint: write effect = "):
         dpc.DifferenceInMeans().fit  # type: ignore[attr-defined]  # noqa: B018
 
 
@@ -243,9 +243,11 @@ def test_missing_method_is_named_in_one_sentence() -> None:
     [
         (lambda: dpc.Budget(3), r"Budget\(epsilon=3\)"),  # type: ignore[call-arg]
         (lambda: dpc.Vault(SCHEMA, pa.table({"t": [0]}), ledger="sqlite://"), r"Vault\(table, schema"),
-        (lambda: dpc.Study.from_toml(Path("study.toml")), "read_text"),  # type: ignore[arg-type]
+        (lambda: dpc.Study.from_toml(Path("study.toml")), "check its name"),
+        (lambda: dpc.Study.from_toml("study.toml"), r"write Path\('study\.toml'\)"),
+        (lambda: dpc.Effect.from_json("effect.json"), r"write Path\('effect\.json'\)"),
     ],
-    ids=["Budget(3)", "Vault(schema, table)", "Study.from_toml(path)"],
+    ids=["Budget(3)", "Vault(schema, table)", "from an absent file", "from a name", "from_json(name)"],
 )
 def test_first_calls_that_go_wrong_say_how_to_write_them(call: Any, hint: str) -> None:
     with pytest.raises(DpcausalError, match=hint):

@@ -80,6 +80,6 @@ def test_hasattr_says_no_without_extras_and_dir_agrees() -> None:
 def test_a_name_whose_extra_is_missing_says_which(code: str) -> None:
     message = told(f"try:\n    {code}\nexcept dpcausal.DpcausalError as error:\n    print(error)")
     assert message == (
-        "expected the library cryptography, which signs and masks messages, got an installation without it\n\n"
+        "The library cryptography, which signs and masks messages, is not installed.\n\n"
         'Hint: pip install "dpcausal[federation]".\n'
     )

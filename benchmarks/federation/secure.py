@@ -150,7 +150,7 @@ class _Run:
         try:
             effect = self._coordinator.run()
         except RefusedError as error:
-            refused = f"expected {error.expected}, got {error.got}"
+            refused = error.problem
         took = time.monotonic() - began
         shares = effect.sites if effect else ()
         plain = replace(self._study, aggregation="plain", secure={}, sites={})

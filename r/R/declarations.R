@@ -64,7 +64,7 @@ dp_real <- function(name, low, high, missing = NULL, missing_codes = NULL, indic
                     decimal = ".", thousands = NULL, strip = NULL, percent = FALSE, typical = NULL,
                     transform = NULL) {
   if (inherits(low, c("Date", "POSIXt")) || inherits(high, c("Date", "POSIXt"))) {
-    stop_dpcausal(
+    stop_expected(
       "SchemaError", paste0("numbers as bounds of column '", name, "'"), "dates",
       "give the day 0 and bounds in days since it: low = 0, high = 730, since = \"2024-01-01\"."
     )

@@ -106,7 +106,7 @@ confint.dpcausal_effect <- function(object, parm, level = 0.95, ...) {
   row <- tidy(object, conf.level = level)[1, ]
   refusal <- glance(object)$no.interval
   if (!is.na(refusal)) {
-    stop_dpcausal(
+    stop_expected(
       "RefusedError", "an effect with an interval", paste("none:", refusal),
       "print the effect to see the rest; tidy() has its privacy.sd in any case."
     )

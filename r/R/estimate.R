@@ -16,7 +16,7 @@
 dp_estimator <- function(name, ...) {
   parameters <- list(...)
   if (length(parameters) && (is.null(names(parameters)) || any(!nzchar(names(parameters))))) {
-    stop_dpcausal("StudyError", "parameters with names", "one without", "write for instance covariates = \"age\".")
+    stop_expected("StudyError", "parameters with names", "one without", "write for instance covariates = \"age\".")
   }
   structure(c(list(name = name), parameters), class = "dpcausal_estimator")
 }
@@ -43,7 +43,7 @@ parameters <- function(values) {
     } else if (is.list(value) && !is.null(names(value))) {
       value
     } else if (is.object(value) || !(is.atomic(value) || is.list(value))) {
-      stop_dpcausal(
+      stop_expected(
         "StudyError", "parameters that are names, numbers or lists of these", paste("class", class(value)[1]),
         "name the covariates: covariates = c(\"age\", \"sex\")."
       )

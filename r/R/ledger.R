@@ -50,7 +50,7 @@ place_of <- function(ledger) {
     return(if (inherits(ledger, "dpcausal_ledger")) ledger$place else ledger$ledger)
   }
   if (!is.character(ledger) || length(ledger) != 1L || is.na(ledger) || !nzchar(ledger)) {
-    stop_dpcausal("LedgerError", "the file of a ledger", paste("class", class(ledger)[1]), "write for instance \"ledger.db\".")
+    stop_expected("LedgerError", "the file of a ledger", paste("class", class(ledger)[1]), "write for instance \"ledger.db\".")
   }
   whole_path(ledger)
 }

@@ -25,8 +25,8 @@ encode_column <- function(name, column) {
     bytes("double", column)
   }
   if (is.null(encoded) || !is.null(dim(column))) {
-    stop_dpcausal(
-      "TableError", paste0("column '", name, "' to hold numbers, logicals, text, a factor, dates or times"),
+    stop_expected(
+      "TableError", paste0("numbers, logicals, text, a factor, dates or times in column '", name, "'"),
       paste("class", paste(class(column), collapse = "/")),
       paste(
         "convert it first: as.numeric(), as.character(), as.numeric(x, units = \"days\") for differences of times,",

@@ -58,7 +58,7 @@ open_number <- function(vault) {
   check_class(vault, "dpcausal_vault", "a vault", "open one with dp_vault().")
   alive <- !is.null(the$process) && the$process$is_alive() && the$process$get_pid() == vault$process
   if (!alive) {
-    stop_dpcausal(
+    stop_expected(
       "RefusedError", "a vault that is open", "one that was closed, or that an earlier session opened",
       "open it again with dp_vault(); its ledger still holds what was spent."
     )

@@ -54,7 +54,7 @@ find_python <- function() {
   )
   chosen <- choices[nzchar(choices)]
   if (!length(chosen)) {
-    stop_dpcausal("PythonError", "a Python with dpcausal", "no Python", python_hint)
+    stop_expected("PythonError", "a Python with dpcausal", "no Python", python_hint)
   }
   path.expand(chosen[[1]])
 }
@@ -77,14 +77,14 @@ start <- function() {
   )
   the$pending <- ""
   if (is.null(the$process)) {
-    stop_dpcausal("PythonError", "a Python with dpcausal", paste(python, "which does not start"), python_hint)
+    stop_expected("PythonError", "a Python with dpcausal", paste(python, "which does not start"), python_hint)
   }
   the$last_id <- the$last_id + 1L
   send(request_line("hello", list(), NULL))
   reply <- receive()
   if (is.null(reply)) {
     dp_stop()
-    stop_dpcausal("PythonError", "a Python with dpcausal", paste(python, "which cannot import it"), python_hint)
+    stop_expected("PythonError", "a Python with dpcausal", paste(python, "which cannot import it"), python_hint)
   }
   check_version(reply$result$version)
 }
@@ -102,7 +102,7 @@ check_version <- function(python) {
   minor <- function(version) sub("^(\\d+\\.\\d+).*", "\\1", version)
   if (minor(python) != minor(r)) {
     dp_stop()
-    stop_dpcausal(
+    stop_expected(
       "PythonError", paste0("dpcausal ", minor(r), " in Python, as in R"), paste("version", python),
       "install the same version on both sides."
     )
@@ -124,13 +124,13 @@ ask <- function(operation, arguments = list(), columns = NULL) {
   reply <- receive()
   if (is.null(reply)) {
     dp_stop()
-    stop_dpcausal(
+    stop_expected(
       "PythonError", "an answer of the Python process", "its end",
       "open the vault again: its ledger holds what was spent. A table larger than memory is better given as a file."
     )
   }
   if (!is.null(reply$error)) {
-    stop_dpcausal(reply$error$kind, reply$error$expected, reply$error$got, reply$error$hint)
+    stop_dpcausal(reply$error$kind, reply$error$problem, reply$error$hint)
   }
   reply$result
 }

@@ -230,7 +230,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (the name's own type)
     except MissingExtraError as error:
         if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001
             raise  # `from dpcausal import …` hides the reason in an AttributeError, and shows that in an ImportError
-        raise NoSuchAttributeError(expected=error.expected, got=error.got, hint=error.hint) from None
+        raise NoSuchAttributeError(problem=error.problem, hint=error.hint) from None
     return value
 
 
@@ -252,7 +252,8 @@ def _instead_of(name: str) -> str:
         from dpcausal.estimators.average import class_also_called  # noqa: PLC0415
 
         other = class_also_called(name)
-    return f"here that is {other!r}" if other else did_you_mean(name, __all__)
+    near = did_you_mean(name, __all__)
+    return f"here that is {other!r}" if other else near or "the names are in dir(dpcausal), and estimators in its docs"
 
 
 def __dir__() -> list[str]:

@@ -1,21 +1,45 @@
 """All errors of the package, in one structure.
 
-Every message states what was expected, what was found, and what to do. Both are public: a declaration, a column name,
+Every message says in a sentence what is wrong, and then what to do. Both are public: a declaration, a column name,
 a data type, a price. No message, and no decision to raise an error, depends on a value in the table.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+_AFTER_QUESTION = re.compile(r"(?<=\? )[a-z]")
+
 
 class DpcausalError(Exception):
-    """The base class of all errors that this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose.
 
-    def __init__(self, *, expected: str, got: str, hint: str) -> None:
-        self.expected = expected
-        self.got = got
-        self.hint = hint
-        super().__init__(f"expected {expected}, got {got}\n\nHint: {hint}")
+    Args:
+        problem: What is wrong, as a sentence without its full stop.
+        expected: In place of a problem: what is needed, as a noun with its conditions.
+        got: With `expected`: what was found instead; `none`, `both` or `neither` where that says it.
+        hint: What to do.
+    """
+
+    def __init__(self, problem: str = "", *, hint: str, expected: str = "", got: str = "") -> None:
+        self.problem = problem or _sentence(expected, got)
+        self.hint = _AFTER_QUESTION.sub(lambda found: found[0].upper(), hint)
+        super().__init__(f"{self.problem}.\n\nHint: {self.hint}")
+
+
+def _sentence(expected: str, got: str) -> str:
+    """Return what is wrong where a value is not the one that is needed.
+
+    Example:
+        >>> _sentence("a share between 0 and 1", "95")
+        'This needs a share between 0 and 1, not 95'
+        >>> _sentence("a curve with intervals", "none: the noise hides it")
+        'This needs a curve with intervals, and there is none: the noise hides it'
+    """
+    for word, found in (("none", "there is none"), ("both", "both were given"), ("neither", "neither was given")):
+        if got == word or got.startswith(f"{word}: "):
+            return f"This needs {expected}, and {found}{got.removeprefix(word)}"
+    return f"This needs {expected}, not {got}"
 
 
 class SchemaError(DpcausalError):
@@ -35,17 +59,7 @@ class QueryError(DpcausalError):
 
 
 class BudgetExceededError(DpcausalError):
-    """A query costs more than the remaining budget of the data set. Nothing was read and nothing was spent.
-
-    Args:
-        expected: What is left of the budget.
-        got: The price.
-        hint: What to do.
-    """
-
-    def __init__(self, *, expected: str, got: str, hint: str) -> None:
-        super().__init__(expected=expected, got=got, hint=hint)
-        self.args = (f"Budget exceeded: this costs {got}, and {expected} is left\n\nHint: {hint}",)
+    """A query costs more than the remaining budget of the data set. Nothing was read and nothing was spent."""
 
 
 class LedgerError(DpcausalError):
@@ -58,6 +72,10 @@ class EngineError(DpcausalError):
 
 class StudyError(DpcausalError):
     """A study, a policy or a roster is inconsistent, or does not match the site."""
+
+
+class DocumentError(StudyError, ValueError):
+    """A text is not what `to_json` wrote. Also a ValueError, as that of JSON is."""
 
 
 class TransportError(DpcausalError):
@@ -84,15 +102,16 @@ class MissingExtraError(DpcausalError, ImportError):
     """A part of the package needs a library that is not installed. Also an ImportError."""
 
 
+class ArgumentError(DpcausalError, TypeError):
+    """A call has an argument too many, too few or of another name. Also a TypeError."""
+
+
 class NoSuchAttributeError(DpcausalError, AttributeError):
     """An attribute does not exist. Also an AttributeError, so that `hasattr` returns False."""
 
 
 class OtherNameError(NoSuchAttributeError):
-    """A name of another library, or a misspelled one: the class in `expected` does not have what was asked for."""
-
-    def __str__(self) -> str:
-        return f"{self.expected} has no {self.got}\n\nHint: {self.hint}"
+    """A name of another library, or a misspelled one."""
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from dpcausal.errors import GuaranteeError
 from dpcausal.schema.schema import PROTECTS, Protects
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 Rule = Literal["additive", "zcdp"]
@@ -34,14 +35,13 @@ def check_numbers(epsilon: object, delta: object) -> None:
     """Raise unless epsilon and delta are numbers."""
     if not (is_number(epsilon) and is_number(delta)):
         raise GuaranteeError(
-            expected="numbers for epsilon and delta",
-            got=f"epsilon={epsilon!r} and delta={delta!r}",
+            problem=f"epsilon and delta must be numbers, not epsilon={epsilon!r} and delta={delta!r}",
             hint="write for instance epsilon=1.0, without quotation marks.",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee:
+class Guarantee(metaclass=Constructor):
     """(epsilon, delta)-differential privacy, of what, and on what grounds.
 
     Attributes:
@@ -55,6 +55,8 @@ class Guarantee:
         epsilon 1, delta 0: one unit's whole record replaced by any other; n is public
     """
 
+    _example = "Guarantee(epsilon=1.0)"
+
     epsilon: float
     delta: float = 0.0
     protects: Protects = "record"
@@ -63,16 +65,15 @@ class Guarantee:
         check_numbers(self.epsilon, self.delta)
         if not SMALLEST_EPSILON <= self.epsilon <= 100 or not (self.delta == 0 or SMALLEST_DELTA <= self.delta < 0.5):
             raise GuaranteeError(
-                expected="epsilon from 1e-6 to 100, and delta either 0 or from 1e-30 to below 0.5",
-                got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
+                problem="epsilon must be from 1e-6 to 100, and delta 0 or from 1e-30 to below 0.5, not "
+                f"epsilon={self.epsilon!r} and delta={self.delta!r}",
                 hint="epsilon near 1 is a usual choice; delta should be far below 1/n.",
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
         if self.protects not in PROTECTS:
             raise GuaranteeError(
-                expected=f"protects one of {', '.join(PROTECTS)}",
-                got=f"protects={self.protects!r}",
+                problem=f"protects must be one of {', '.join(PROTECTS)}, not {self.protects!r}",
                 hint="take it from the schema.",
             )
 

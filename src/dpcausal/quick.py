@@ -64,9 +64,13 @@ def estimate(  # noqa: PLR0913
     """
     if isinstance(estimator, str) and estimator not in ESTIMATORS:
         raise QueryError(
-            expected=f"an estimator, or one of the names {', '.join(ESTIMATORS)}",
-            got=repr(estimator),
+            problem=f"There is no estimator named {estimator!r}; there are {', '.join(ESTIMATORS)}",
             hint=f"{suggest_estimator(estimator)}To set parameters, pass the estimator itself.",
+        )
+    if isinstance(estimator, type):
+        raise QueryError(
+            problem=f"{estimator.__name__} is the class of an estimator, not an estimator",
+            hint=f"make one of it: {estimator.__name__}().",
         )
     chosen = estimator_for(estimator, schema) if isinstance(estimator, str) else estimator
     budget = Budget(epsilon=epsilon, delta=delta)

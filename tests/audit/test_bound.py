@@ -119,7 +119,7 @@ def test_a_leak_that_is_rare_but_certain_is_seen() -> None:
     ],
 )
 def test_what_is_no_pair_of_samples_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(QueryError, match="expected"):
+    with pytest.raises(QueryError, match="This needs"):
         lower_bound(**({"one": np.zeros((100, 1)), "other": np.zeros((100, 1))} | wrong))
 
 

@@ -60,7 +60,7 @@ def test_postgresql_gives_the_same_columns() -> None:
         with psycopg.connect(address, autocommit=True) as server:
             server.execute(f"CREATE TABLE visits ({kinds})")
         found = column_families(f"{address}#visits")
-        with pytest.raises(TableError, match="none of that name"):
+        with pytest.raises(TableError, match="is not in the table"):
             column_families(f"{address}#nothing")
     assert found == FAMILIES | {"visits": "number"}  # PostgreSQL's integers are sent as numbers
 
@@ -153,11 +153,19 @@ def test_uncommented_diagnostics_are_required() -> None:
     assert {name: epsilon for name, (_, epsilon) in study.diagnostics().items()} == {"overlap": 0.2, "balance": 0.2}
 
 
+@pytest.mark.parametrize(("sign", "words"), [(";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")])
+def test_other_signs_than_commas_between_columns_are_found_and_said(sign: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(f"arm{sign}age, years\n0{sign}41,5\n")
+    done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 0
+    assert f"separated by {words}" in " ".join(done.output.split())
+    assert 'name = "age, years"' in (tmp_path / "study.toml").read_text()
+    assert "41,5" not in done.output
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("arm;age;score\n0;41.5;7\n", "with semicolons or tabs with commas"),
-        ("arm\tage\n0\t41.5\n", "with semicolons or tabs with commas"),
         ("", "the first line of a .csv file holds the names"),
         (",\n41.5,2\n", "the first line of a .csv file holds the names"),
     ],
@@ -212,7 +220,7 @@ def test_csv_leaves_the_kind_of_each_column_blank(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["table.xlsx", "table.tsv"])
 def test_unsupported_file_format_is_refused_with_a_hint(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("t")
-    assert "save it as .csv with commas" in run(tmp_path / name).output
+    assert "save it as .csv or as .parquet" in run(tmp_path / name).output
 
 
 def test_output_counts_columns_in_singular_and_plural(tmp_path: Path) -> None:

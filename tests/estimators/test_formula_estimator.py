@@ -179,7 +179,7 @@ def test_a_formula_without_a_value_says_so() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"formula": "n / sum1"}, "before this one: n, got 'sum1'"),
+        ({"formula": "n / sum1"}, "'sum1' is no sum or formula before this one; there are n"),
         ({"formula": "mean(dosis)"}, "did you mean 'dose'"),
         ({"formula": "varianz(dose)", "variance": ""}, "did you mean 'variance'"),
         ({"formula": "dose / 2", "variance": ""}, "of moments"),

@@ -136,6 +136,6 @@ def test_score_coefficients_predict_as_the_regression() -> None:
 
 def test_unknown_covariates_are_refused_before_anything_is_spent() -> None:
     vault = vault_of(300)
-    with pytest.raises(QueryError, match="covariates out of x, k, b"):
+    with pytest.raises(QueryError, match="'z' is not a covariate of the schema, which has x, k, b"):
         dpc.RegressionAdjustment(covariates=["x", "z"]).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == 0

@@ -262,7 +262,7 @@ def test_query_adds_up_over_sites() -> None:
 
 
 def test_unsuitable_schemas_are_refused() -> None:
-    with pytest.raises(SchemaError, match="protects whether units had the event"):
+    with pytest.raises(SchemaError, match="declares every covariate public"):
         dpc.Survival("end").estimate(dpc.Rehearsal(schema_for("outcome"), n=100), epsilon=1.0)
     binary = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Binary("died"))
     with pytest.raises(SchemaError, match="an outcome that is a time"):

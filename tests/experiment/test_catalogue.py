@@ -95,7 +95,7 @@ def test_digest_is_of_definitions_and_not_of_the_file() -> None:
     (digest,) = digests
     written = EXPERIMENT.replace("epsilon", f'catalogue = "{digest}"\nepsilon')
     changed = dpc.MetricCatalogue.from_toml(CATALOGUE.replace("high = 60", "high = 70"))
-    with pytest.raises(StudyError, match="as the experiment records"):
+    with pytest.raises(StudyError, match="The experiment records version"):
         dpc.Experiment.from_toml(written, changed)
 
 
@@ -107,7 +107,7 @@ def test_digest_is_of_definitions_and_not_of_the_file() -> None:
         ('owner = "payments"\nunit', "unit", "metric 'revenue'"),
         ("margin = { by = 0.5 }", "margin = { by = -1 }", "metric 'seconds to load'"),
         ("lower_is_better = true", 'direction = "down"', "metric 'seconds to load'"),
-        ('name = "calls", low = 0, high = 3', 'name = "revenue", low = 0, high = 3', "one declaration"),
+        ('name = "calls", low = 0, high = 3', 'name = "revenue", low = 0, high = 3', "declared in two ways"),
         ("version = 1", "version = 9", "version = 1"),
         ("[metrics.revenue]", "[metrics.revenue", "TOML"),
         ('"bought anything"', '""', "a description"),
@@ -203,5 +203,5 @@ def test_commands_go_from_a_catalogue_to_a_page_of_all_experiments(tmp_path: Pat
     (tmp_path / "later.json").write_text((tmp_path / "checkout.json").read_text(encoding="utf-8"), encoding="utf-8")
     status, words = ask("watch", tmp_path, "--ledger", f"checkout={tmp_path / 'later.db'}")
     assert status == 1
-    assert words.count("that this experiment's ledger paid for") == 2
+    assert words.count("not paid for by this experiment's ledger") == 2
     assert ask("watch", tmp_path, "--ledger", "other=x.db")[0] == 2

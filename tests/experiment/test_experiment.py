@@ -229,7 +229,7 @@ def test_inverted_half_width_holds_its_level(level: float) -> None:
     [
         ({"metrics": []}, "a list of metrics"),
         ({"metrics": [METRICS[0], METRICS[0]]}, "different names"),
-        ({"metrics": [METRICS[0], dpc.Metric(dpc.Real("before", 0, 10, missing=0))]}, "one declaration"),
+        ({"metrics": [METRICS[0], dpc.Metric(dpc.Real("before", 0, 10, missing=0))]}, "declared in two ways"),
         ({"protects": "outcome"}, "record_within_arm"),
         ({"allocation": [1, 1]}, "each of the 3 arms"),
         ({"method": "none"}, "a method out of"),

@@ -123,11 +123,14 @@ def test_wrong_use_is_refused_with_a_hint(workspace: Path, federation: Federatio
     study.write_text(federation.study().to_toml(), encoding="utf-8")
     other.write_text(federation.study().to_toml().replace('"anna"', '"bob"'), encoding="utf-8")
     for words, hint in (
-        (("init", workspace, "anna"), "a folder without a workspace"),
-        (("admit", workspace, "north", "ab" * 32, "--units", 300), "or a new site"),
+        (("init", workspace, "anna"), "holds a workspace already"),
+        (("admit", workspace, "north", "ab" * 32, "--units", 300), "another key or number of units"),
         (("admit", workspace, "east", "ab", "--units", 300), "64 hexadecimal digits"),
-        (("admit", workspace, "east", "ab" * 32), "or --units-unknown, got neither"),
-        (("admit", workspace, "east", "ab" * 32, "--units", 300, "--units-unknown"), "or --units-unknown, got both"),
+        (("admit", workspace, "east", "ab" * 32), "or --units-unknown, and neither was given"),
+        (
+            ("admit", workspace, "east", "ab" * 32, "--units", 300, "--units-unknown"),
+            "or --units-unknown, and both were given",
+        ),
         (("run", workspace, study), "--host HOST"),
         (("run", workspace, study, "--files", "a", "--kit", "b"), "choose one of the two"),
         (("run", workspace, tmp_path / "absent.toml", "--files", "a"), "does not exist"),

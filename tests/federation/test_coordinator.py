@@ -234,7 +234,9 @@ def test_unavailable_transport_counts_as_no_answer(federation: Federation) -> No
             raise TransportError(expected="a transport", got="none", hint="wait.")
 
     transport = Closed()
-    with pytest.raises(RefusedError, match=r"north, south, west could not be asked \(expected a transport, got none\)"):
+    with pytest.raises(
+        RefusedError, match=r"north, south, west could not be asked: This needs a transport, and there is none"
+    ):
         federation.coordinator(federation.study(), transport=transport).run()
     assert transport.asked == 3
 
@@ -286,7 +288,7 @@ def test_invalid_coordinator_is_refused(federation: Federation, tmp_path: Path) 
     for text in (tmp_path / "absent.toml", "no study"):
         with pytest.raises(StudyError, match="Hint"):
             Coordinator(text, federation.roster, federation.anna, LocalTransport({}), store=":memory:")
-    with pytest.raises(StudyError, match="the key of anna, the study's requester, got the key of bob"):
+    with pytest.raises(StudyError, match="the key of anna, the study's requester, not the key of bob"):
         Coordinator(
             study.to_toml(),
             federation.roster,

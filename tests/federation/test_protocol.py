@@ -98,7 +98,7 @@ def test_another_version_of_the_protocol_is_refused_by_name(version: int) -> Non
     for kind, part in ((Message, MESSAGE), (Request, REQUEST)):
         text = json.dumps(json.loads(part.to_json()) | {"version": version}, sort_keys=True)
         with pytest.raises(
-            TransportError, match=rf"version 5 of the protocol, or 4, got version {version}(.|\n)*older side"
+            TransportError, match=rf"version 5 of the protocol, or 4, not version {version}(.|\n)*older side"
         ):
             kind.from_json(text)
 

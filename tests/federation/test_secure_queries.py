@@ -222,7 +222,7 @@ def test_review_and_policy_count_everything_that_is_asked(tmp_path: Path) -> Non
         ({"requires": {"overlap": {"epsilon": 1.0, "covariates": ["age"]}}}, "do not add up"),
         ({"secondary": {"other": {"name": "kernel_learner", "epsilon": 1.0}}}, "name out of subgroup_effects"),
         ({"secondary": {"by_ward": {"name": "subgroup_effects", "by": ["ward"]}}}, "their own epsilon"),
-        ({"secondary": {"m": {"name": "experiment", "epsilon": 1.0, "metrics": [{"column": "x"}]}}}, "got 'x'"),
+        ({"secondary": {"m": {"name": "experiment", "epsilon": 1.0, "metrics": [{"column": "x"}]}}}, "not 'x'"),
         ({"aggregation": "plain", "secure": {}, "sites": {}, "requires": {}}, "secondary analyses with aggregation"),
     ],
     ids=str,

@@ -98,5 +98,5 @@ def test_timeout_ends_the_wait(tmp_path: Path, asked: str) -> None:
 
 def test_unusable_folder_is_refused(tmp_path: Path, asked: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TransportError, match="writable folder"):
+    with pytest.raises(TransportError, match="cannot be read or written"):
         FileTransport(tmp_path / "file").ask(asked, ["north"], 0.0, lambda *_: None)

@@ -15,7 +15,7 @@ def test_new_workspace_has_a_key_and_an_empty_roster(tmp_path: Path) -> None:
     assert workspace.roster == Roster({})
     assert workspace.key("anna").owner == "anna"
     assert stat.S_IMODE((tmp_path / "workspace").stat().st_mode) == 0o700
-    with pytest.raises(StudyError, match="a folder without a workspace"):
+    with pytest.raises(StudyError, match="holds a workspace already"):
         Workspace.new(tmp_path / "workspace", "bob")
     with pytest.raises(StudyError, match="keys of: anna"):
         workspace.key("bob")
@@ -42,5 +42,5 @@ def test_admitted_sites_are_appended_to_the_roster(tmp_path: Path) -> None:
 
 def test_unwritable_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StudyError, match="a writable folder"):
+    with pytest.raises(StudyError, match="cannot be written"):
         Workspace.new(tmp_path / "file" / "workspace", "anna")

@@ -154,9 +154,9 @@ def test_no_results_are_an_empty_frame() -> None:
 
 
 def test_what_is_no_result_no_library_or_no_level(effect: dpc.Effect) -> None:
-    with pytest.raises(QueryError, match="got str"):
+    with pytest.raises(QueryError, match="not str"):
         dpc.tidy(["effect"])  # type: ignore[list-item]
-    with pytest.raises(QueryError, match="got 'duckdb'"):
+    with pytest.raises(QueryError, match="not 'duckdb'"):
         dpc.tidy(effect, backend="duckdb")  # type: ignore[arg-type]
     with pytest.raises(RefusedError, match="level"):
         dpc.tidy(effect, level=95)

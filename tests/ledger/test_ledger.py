@@ -253,7 +253,7 @@ def test_an_emptied_ledger_is_not_a_fresh_budget(ledger_url: str, emptied: str) 
     with pytest.raises(LedgerError, match="dpcausal ledger restore"):
         dpc.Ledger(ledger_url)
     if emptied.startswith("DELETE"):
-        with pytest.raises(LedgerError, match="a place without a ledger"):
+        with pytest.raises(LedgerError, match="a ledger already"):
             dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
 
 
@@ -282,7 +282,7 @@ def test_what_another_version_of_dpcausal_wrote_is_told_in_words(tmp_path: Path)
         store.create(connection)
         store.append(connection, old)
     for address in (url, f"sqlite:///{other}"):
-        with pytest.raises(LedgerError, match="as this version of dpcausal writes them"):
+        with pytest.raises(LedgerError, match="not as this version of dpcausal writes one"):
             dpc.Ledger(address)
 
 

@@ -67,7 +67,7 @@ def test_allocating_again_takes_nothing_more(people: dpc.Population) -> None:
     assert people.allocate("e", HALF, as_of=AS_OF).opening == first.opening
     assert people.remaining.epsilon == 1.5
     for budget, as_of in ((dpc.Budget(epsilon=1), AS_OF), (HALF, "2027")):
-        with pytest.raises(LedgerError, match="what was allocated"):
+        with pytest.raises(LedgerError, match="was allocated"):
             people.allocate("e", budget, as_of=as_of)
     assert people.remaining.epsilon == 1.5
 
@@ -141,7 +141,7 @@ def test_damage_is_found(url: str, people: dpc.Population) -> None:
     execute(
         url, "UPDATE dpcausal_ledgers SET body = replace(body, '0.5', '0.1') WHERE ledger = 'people' AND number = 1"
     )
-    with pytest.raises(LedgerError, match="unbroken chain"):
+    with pytest.raises(LedgerError, match="chain is broken"):
         dpc.Population(url, "people")
 
 
@@ -240,10 +240,10 @@ def test_population_is_created_with_declarations_that_can_be_held(url: str, give
 
 
 def test_ledgers_of_a_population_come_from_it_alone(url: str, people: dpc.Population) -> None:
-    with pytest.raises(LedgerError, match="from its population"):
+    with pytest.raises(LedgerError, match="without a budget from it"):
         dpc.Ledger.create(f"{url}?ledger=people/e", HALF, as_of=AS_OF)
     people.allocate("e", HALF, as_of=AS_OF)
-    with pytest.raises(LedgerError, match="budget of its own"):
+    with pytest.raises(LedgerError, match="has its budget from the population"):
         dpc.Ledger.restore(f"{url}?ledger=people/e", by="me", reason="why", lost_epsilon=0)
     with pytest.raises(LedgerError, match="name"):
         people.allocate("people/e", HALF, as_of=AS_OF)

@@ -183,7 +183,7 @@ def test_a_ledger_chained_anew_is_refused_with_a_witness(url: str, tmp_path: Pat
     ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF, witness=str(tmp_path / "witness.log"))
     answer(ledger, "r")
     forge(url, 1, event={"family": "laplace", "epsilon": 0.01, "delta": 0.0, "mu": 0.0})  # type: ignore[arg-type]
-    with pytest.raises(LedgerError, match="got another entry"):
+    with pytest.raises(LedgerError, match="not another entry"):
         dpc.Ledger(url, witness=str(tmp_path / "witness.log"))
 
 

@@ -329,7 +329,7 @@ def test_invalid_site_is_refused_by_name(rule: Rule, wrong: dict[str, Any]) -> N
 def test_sites_must_answer_one_question(other: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="at all sites") as refused:
         pool({"a": effect(), "b": effect(**other), "c": effect()})
-    assert "at a, c; " in refused.value.got
+    assert "at a, c; " in refused.value.problem
 
 
 def test_what_is_not_an_effect_is_refused() -> None:

@@ -295,9 +295,11 @@ ATTEMPTS: dict[str, Attempt] = {
         SchemaError,
         "not the column of entry",
     ),
-    "the budget": Attempt(_other_budget(dpc.Budget(epsilon=2)), LedgerError, "the budget that this ledger"),
+    "the budget": Attempt(_other_budget(dpc.Budget(epsilon=2)), LedgerError, "This ledger was created with the budget"),
     "the rule of adding up": Attempt(
-        _other_budget(dpc.Budget(epsilon=1, delta=1e-6, rule="zcdp")), LedgerError, "the budget that this ledger"
+        _other_budget(dpc.Budget(epsilon=1, delta=1e-6, rule="zcdp")),
+        LedgerError,
+        "This ledger was created with the budget",
     ),
     "the price of a request": Attempt(_other_price, LedgerError, "the price that was reserved"),
     "the question of a session": session(guarantee=dpc.Guarantee(epsilon=0.5)),
@@ -316,9 +318,9 @@ ATTEMPTS: dict[str, Attempt] = {
         public=["arm"],
     ),
     "the period of a budget": Attempt(_next_period, LedgerError, "a day within the period"),
-    "the terms of an allocation": Attempt(_other_terms, LedgerError, "what was allocated to the experiment"),
-    "the buckets of an experiment": Attempt(_other_buckets, LedgerError, "what was allocated to the experiment"),
-    "that buckets have one open experiment": Attempt(_taken_buckets, LedgerError, "that no open experiment has"),
+    "the terms of an allocation": Attempt(_other_terms, LedgerError, "was allocated"),
+    "the buckets of an experiment": Attempt(_other_buckets, LedgerError, "was allocated"),
+    "that buckets have one open experiment": Attempt(_taken_buckets, LedgerError, "and is still open"),
     "the column of buckets": Attempt(_claimed_schema, SchemaError, "the units that the ledger is for"),
     "that units are in any bucket": Attempt(_unclaimed_schema, SchemaError, "the units that the ledger is for"),
 }

@@ -129,5 +129,5 @@ def test_propensity_of_all_units_counts_those_without_an_outcome(monkeypatch: py
 def test_it_is_refused_where_no_outcome_can_be_missing(kind: type[ObjectivePerturbedLogistic]) -> None:
     schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1, missing=0.5), covariates=SCHEMA.covariates)
     vault = dpc.Vault(table(), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
-    with pytest.raises(QueryError, match="an outcome that can be missing"):
+    with pytest.raises(QueryError, match="cannot be missing"):
         vault.release(kind(["a", "b"]), dpc.Guarantee(epsilon=1))

@@ -37,5 +37,5 @@ def test_values_tell_whether_a_number_is_missing(profiles: object) -> None:
 
 
 def test_a_covariate_that_is_left_out_is_named() -> None:
-    with pytest.raises(QueryError, match="each of age, sex, got columns sex"):
+    with pytest.raises(QueryError, match="each of age, sex, not columns sex"):
         codes_of({"sex": [0, 1]}, COLUMNS)

@@ -48,9 +48,9 @@ def test_effect_may_leave_the_delta_of_its_study_unspent(vault: dpc.Vault, study
 def test_rehearsed_diagnosis_of_a_released_effect_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect, overlap = study.estimator.estimate(vault, epsilon=1.0), dpc.Overlap(by=["race"])
     expected = overlap.estimate(dpc.Rehearsal(study.schema, n=effect.n), epsilon=1.0)
-    with pytest.raises(StudyError, match="effect's status, 'released', got overlap with 'rehearsed'"):
+    with pytest.raises(StudyError, match="effect's status, 'released', not overlap with 'rehearsed'"):
         Report.of(effect, study, date=DAY, diagnoses=[expected])
-    with pytest.raises(StudyError, match="effect's status, 'rehearsed', got overlap with 'released'"):
+    with pytest.raises(StudyError, match="effect's status, 'rehearsed', not overlap with 'released'"):
         Report.of(study.rehearsed(effect.n), study, date=DAY, diagnoses=[overlap.estimate(vault, epsilon=1.0)])
 
 
@@ -64,7 +64,7 @@ def test_diagnosis_of_other_arms_or_another_table_is_refused(
     with pytest.raises(StudyError, match="effect's arms"):
         Report.of(effect, date=DAY, diagnoses=[overlap.estimate(other_vault(table, other), epsilon=1.0)])
     half = overlap.estimate(other_vault(table.slice(0, 500), study.schema), epsilon=1.0)
-    with pytest.raises(StudyError, match="effect's number of units, 1000, got overlap with 500"):
+    with pytest.raises(StudyError, match="effect's number of units, 1000, not overlap with 500"):
         Report.of(effect, date=DAY, diagnoses=[half])
 
 
@@ -78,10 +78,10 @@ def test_anything_but_a_diagnosis_is_refused(made: Made, wrong: Any) -> None:
     ("changes", "message"),
     [
         ({"arms": ("usual care", "drug")}, "arms"),
-        ({"outcome": "points"}, "outcome 'score', got one with 'points'"),
-        ({"guarantee": dpc.Guarantee(epsilon=2.0)}, "epsilon 1.0, got one with 2.0"),
+        ({"outcome": "points"}, "outcome 'score', not one with 'points'"),
+        ({"guarantee": dpc.Guarantee(epsilon=2.0)}, "epsilon 1.0, not one with 2.0"),
         ({"guarantee": dpc.Guarantee(epsilon=1.0, delta=1e-6)}, "delta"),
-        ({"guarantee": dpc.Guarantee(epsilon=1.0, protects="outcome")}, "protects 'record', got one with 'outcome'"),
+        ({"guarantee": dpc.Guarantee(epsilon=1.0, protects="outcome")}, "protects 'record', not one with 'outcome'"),
         ({"assumptions": ("arms are comparable",)}, "which assumes: a missing or undeclared arm"),
     ],
 )
@@ -127,10 +127,10 @@ def test_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, s
     paid = Report.of(effect, study, vault.ledger, date=DAY)
     assert dict(part(paid, "privacy").items)["everything ever released"] == "epsilon 1, delta 0, in 1 answer"
     other = other_vault(table, study.schema)
-    with pytest.raises(StudyError, match="all 1 receipts, got one with 0 of them"):
+    with pytest.raises(StudyError, match="all 1 receipts, not one with 0 of them"):
         Report.of(effect, study, other.ledger, date=DAY)
     overlap = dpc.Overlap(by=["race"]).estimate(other, epsilon=1.0)
-    with pytest.raises(StudyError, match="all 2 receipts, got one with 1 of them"):
+    with pytest.raises(StudyError, match="all 2 receipts, not one with 1 of them"):
         Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
 
 

@@ -105,7 +105,7 @@ def test_rules_are_the_same_after_a_round_trip_through_toml() -> None:
 
 def test_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
     parts = {"treatment": dpc.Treatment("t", undeclared=0), "outcome": dpc.Real("y", 0, 1)}
-    with pytest.raises(SchemaError, match="public column to order"):
+    with pytest.raises(SchemaError, match="which is not public, while"):
         dpc.Schema(
             **parts,  # type: ignore[arg-type]
             covariates=[dpc.Real("x", 0, 1, indicator=True)],
@@ -134,9 +134,9 @@ def test_protected_column_must_not_decide_which_record_counts() -> None:
         "covariates": [dpc.Real("x", 0, 1)],
     }
     for by, protects in (("y", "record_within_arm"), ("x", "record_within_arm"), ("y", "outcome")):
-        with pytest.raises(SchemaError, match="public column to order"):
+        with pytest.raises(SchemaError, match="which is not public, while"):
             dpc.Schema(**parts, unit=dpc.Unit("who", by=by), protects=protects)  # type: ignore[arg-type]
-    with pytest.raises(SchemaError, match="unit column"):
+    with pytest.raises(SchemaError, match="says whose a record is, and is also"):
         dpc.Schema(**parts, unit=dpc.Unit("y", by="when"))  # type: ignore[arg-type]
     schema = dpc.Schema(**parts, unit=dpc.Unit("who", by="when"), protects="outcome")  # type: ignore[arg-type]
     assert schema.public_columns == ("t", "when", "x")

@@ -273,5 +273,5 @@ def test_one_call_from_a_table_to_an_effect() -> None:
         effect = dpc.estimate(table, schema, estimator, epsilon=1.0)
         assert effect.guarantee.epsilon == 1.0
         assert "nothing records this spending" in str(effect)
-    with pytest.raises(dpc.DpcausalError, match="one of the names"):
+    with pytest.raises(dpc.DpcausalError, match="There is no estimator named"):
         dpc.estimate(table, schema, "ols", epsilon=1.0)

@@ -186,7 +186,7 @@ def test_a_ledger_on_disk_is_never_made_by_a_vault(table: pa.Table, schema: dpc.
         with pytest.raises(LedgerError, match=rf"a ledger at {url}"):
             dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
     assert not (tmp_path / "ledger.db").exists()
-    with pytest.raises(LedgerError, match="a budget for a ledger in memory"):
+    with pytest.raises(LedgerError, match="needs a budget"):
         dpc.Vault(table, schema, ledger="sqlite://")
 
 
@@ -208,7 +208,7 @@ def test_a_version_has_its_own_answers_and_the_same_budget(table: pa.Table, sche
     assert ledger.spent.epsilon == 2.0
     assert ledger.versions == {AS_OF: 1000, "2026-09-30": 2000}
     assert dpc.Vault(table, schema, ledger=url, as_of=AS_OF).release(ArmTotals(), ONE) == first
-    with pytest.raises(LedgerError, match="the data set that this ledger is for"):
+    with pytest.raises(LedgerError, match="This ledger is for another data set"):
         dpc.Vault(longer, replace(schema, protects="outcome"), ledger=ledger, as_of="2026-09-30")
     assert "data as of        2026-09-30" in str(dpc.DifferenceInMeans().estimate(later, epsilon=0.5))
 

@@ -37,7 +37,7 @@ BUDGET = dpc.Budget(epsilon=1)
     ],
 )
 def test_wrong_resources_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(TableError, match=f"expected {next(iter(wrong))}"):
+    with pytest.raises(TableError, match=f"needs {next(iter(wrong))}"):
         dpc.Resources(**wrong)
 
 
@@ -60,7 +60,7 @@ def test_a_vault_takes_resources(table: pa.Table, schema: dpc.Schema, tmp_path: 
     del vault
     assert list(tmp_path.iterdir()) == []
     assert dpc.estimate(table, schema, epsilon=1.0, resources=resources).n == 1000
-    with pytest.raises(TableError, match="expected Resources, got str"):
+    with pytest.raises(TableError, match="needs Resources, not str"):
         dpc.Vault(table, schema, ledger="sqlite://", budget=BUDGET, resources="1 GB")  # type: ignore[arg-type]
 
 

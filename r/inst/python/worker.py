@@ -159,8 +159,7 @@ def read_effect(text: str) -> Document:
         return effect_document(Effect.from_json(text))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise StudyError(
-            expected="an effect that dpcausal wrote",
-            got=f"a file that cannot be read as one ({type(error).__name__})",
+            problem=f"The file is not an effect that dpcausal wrote ({type(error).__name__})",
             hint="write one with dp_effect_write(), dpcausal run, or dpcausal federation run --json.",
         ) from None
 
@@ -337,12 +336,11 @@ def answer(line: bytes, stream: BinaryIO) -> Document:
             arguments = arguments | {"table": read_columns(request["columns"], stream)}
         return reply | {"result": OPERATIONS[request["operation"]](**arguments)}
     except DpcausalError as error:
-        parts = {name: getattr(error, name) for name in ("expected", "got", "hint")}
-        return reply | {"error": {"kind": type(error).__name__} | parts}
+        return reply | {"error": {"kind": type(error).__name__, "problem": error.problem, "hint": error.hint}}
     except Exception as error:  # noqa: BLE001 (its message may quote the table)
         withheld = {
-            "expected": "no error of another library",
-            "got": f"{type(error).__name__}; its message is withheld, because it may quote the table",
+            "problem": f"Another library failed with {type(error).__name__}; its message is withheld, because it may "
+            "quote the table",
             "hint": "check the types of the arguments and of the declared columns.",
         }
         return reply | {"error": {"kind": "UnexpectedError"} | withheld}

@@ -16,8 +16,7 @@ from dpcausal.errors import MissingExtraError
 
 if find_spec("scipy") is None or find_spec("hypothesis") is None:
     raise MissingExtraError(
-        expected="the libraries SciPy and hypothesis, which the audit uses",
-        got="an installation without one of them",
+        problem="SciPy and hypothesis, which the audit uses, are not both installed",
         hint='pip install "dpcausal[audit]".',
     )
 

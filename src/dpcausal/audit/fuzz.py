@@ -158,7 +158,7 @@ def _asked(table: object, schema: Schema, targets: Sequence[Target]) -> Iterator
     try:
         vault = SpyVault(table, schema)
     except DpcausalError as error:
-        yield type(error).__name__, error.expected, error.got.replace(str(table), "")
+        yield type(error).__name__, error.problem.replace(str(table), "")
         return
     yield repr(vault), vault.n, vault.arm_sizes if schema.protects == "record" else None
     undeclared = (None, schema.treatment.undeclared)  # what is proved for more is proved for two arms only

@@ -30,7 +30,7 @@ def audit(
     if figure:
         require_extra("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
-            raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
+            raise typer.BadParameter("must be a .png file in a folder that exists", param_hint="--figure")
     from dpcausal import audit as attacks  # noqa: PLC0415 (an extra, and slow to load)
 
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:

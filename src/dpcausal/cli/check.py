@@ -76,7 +76,6 @@ def _check_allowed(file: Path) -> None:
         raise StudyError(expected=f"a file named {_POLICY}", got=file.name, hint="pass the site's own policy.")
     if not Policy.read(file.parent).allow_check:
         raise StudyError(
-            expected="a policy that allows this inspection",
-            got=f"allow_check = false in {file}",
+            problem=f"This inspection is not allowed: {file} says allow_check = false",
             hint="nothing was read. Ask the data owner, or use `dpcausal plan`, which reads no data.",
         )

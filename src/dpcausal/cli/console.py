@@ -65,8 +65,7 @@ def create_console_key(folder: SiteFolder) -> None:
     site = Site(folder)
     if (folder / KEY).exists():
         raise StudyError(
-            expected="a site whose console has no key yet",
-            got=f"{folder / KEY}, which exists",
+            problem=f"The site's console has a key already: {folder / KEY}",
             hint="approvals that it signed count only as long as it is the console's key. To replace it, remove it.",
         )
     public = Key.make("console", folder / KEY).public
@@ -120,7 +119,7 @@ def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
     person = People.read(folder).with_login(login)
     if person is None:
         raise StudyError(
-            expected="the login of a person of this folder", got=repr(login), hint=f"add the person with: {add}."
+            problem=f"{login!r} is not the login of a person of this folder", hint=f"add the person with: {add}."
         )
     if sys.stdin.isatty():
         return person, typer.prompt("Password", hide_input=True, confirmation_prompt=True)

@@ -121,7 +121,7 @@ def run(  # noqa: PLR0913, PLR0917
 
     page = out or file.with_suffix(".html")
     if page.suffix != ".html" or not page.absolute().parent.is_dir():
-        raise typer.BadParameter("expected a file .html in a folder that exists", param_hint="--out")
+        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--out")
     read = read_experiment(file, catalogue)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
     if new_version and as_of not in opened.versions:
@@ -175,7 +175,7 @@ def watch(
     found = watched(folder, places, lambda file: read_experiment(file, catalogue))
     if html is not None:
         if html.suffix != ".html" or not html.absolute().parent.is_dir():
-            raise typer.BadParameter("expected a file .html in a folder that exists", param_hint="--html")
+            raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
         html.write_text(watch_page(found), encoding="utf-8")
     typer.echo(json.dumps(watch_document(found)) if as_json else watch_text(found))
     if any(each.problem for each in found):
@@ -203,7 +203,9 @@ def _text(file: Path, what: str, hint: str) -> str:
     try:
         return file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(expected=f"{what} in UTF-8", got=f"{file} ({type(error).__name__})", hint=hint) from None
+        raise StudyError(
+            problem=f"{file} cannot be read as {what} in UTF-8 ({type(error).__name__})", hint=hint
+        ) from None
 
 
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:
@@ -212,12 +214,12 @@ def _typical(text: str) -> tuple[str, tuple[float, ...]]:
     try:
         return name, tuple(float(value) for value in values.split(","))
     except ValueError:
-        raise typer.BadParameter("expected a name and two values: views:2,40", param_hint="--typical") from None
+        raise typer.BadParameter("must be a name and two values: views:2,40", param_hint="--typical") from None
 
 
 def _place(text: str) -> tuple[str, str]:
     """Return the name of an experiment's file with the address of its ledger."""
     name, equals, address = text.partition("=")
     if not (name and equals and address):
-        raise typer.BadParameter("expected a name and an address: checkout=ledger.db", param_hint="--ledger")
+        raise typer.BadParameter("must be a name and an address: checkout=ledger.db", param_hint="--ledger")
     return name.removesuffix(".toml"), address

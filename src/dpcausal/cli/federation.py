@@ -215,8 +215,7 @@ def plan_weights(
     unknown = [name for name, member in members if not member.revoked and name not in sizes]
     if unknown or not sizes:
         raise StudyError(
-            expected="the number of units of each site",
-            got=f"none for {', '.join(unknown) or 'any site'}",
+            problem=f"The number of units is not known of {', '.join(unknown) or 'any site'}",
             hint=f"add for instance: --site {(unknown or ['north'])[0]}=1200.",
         )
     read = read_study(study)
@@ -237,7 +236,9 @@ def _sized(text: str) -> tuple[str, int]:
     """Return the name of a site and its number of units."""
     name, _, units = text.partition("=")
     if not (name and units.isascii() and units.isdigit() and int(units) >= 2):
-        raise StudyError(expected="a site with its number of units", got=text, hint="for instance --site north=1200.")
+        raise StudyError(
+            problem=f"{text!r} is not a site with its number of units", hint="for instance --site north=1200."
+        )
     return name, int(units)
 
 

@@ -40,13 +40,13 @@ def init(
     from dpcausal.schema.codebook import read_codebook  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.study.template import study_to_fill_in  # noqa: PLC0415
     from dpcausal.utils.blanks import write_new  # noqa: PLC0415
+    from dpcausal.vault.readers.files import separator_between  # noqa: PLC0415
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}
     if not columns:
         raise TableError(
-            expected="a table with named columns",
-            got="none",
+            problem="The table has no columns with names",
             hint="check that this is the right table. The first line of a .csv file must hold the names.",
         )
     known = read_codebook(codebook) if codebook else {}
@@ -58,6 +58,8 @@ def init(
     untyped = None in columns.values()
     source = "names" if untyped else "names and types"
     typer.echo(f"Wrote {out} from the {source} of {count_of(len(columns), 'column')}. No value was read.")
+    if (separator := separator_between(table)) != "commas":
+        typer.echo(f"The columns of {table} are separated by {separator}, as its first line shows.")
     if codebook:
         typer.echo(f"The codebook describes {len(described)} of them.")
     if untyped:

@@ -180,8 +180,7 @@ def _receipts_in(file: Path) -> "tuple[Receipt, ...]":
         return receipts_in(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise StudyError(
-            expected="an effect, a diagnosis or a release as dpcausal writes it",
-            got=f"{file} ({type(error).__name__})",
+            problem=f"{file} is not an effect, a diagnosis or a release as dpcausal writes it ({type(error).__name__})",
             hint="give the file that dpcausal run wrote, or what to_json() gives in Python.",
         ) from None
 

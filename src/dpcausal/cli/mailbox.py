@@ -47,8 +47,7 @@ def create(
     names = sorted(file.stem for file in folder.glob("*.key"))
     if not names:
         raise StudyError(
-            expected=f"a workspace with the key of a requester in {folder}",
-            got="none",
+            problem=f"There is no workspace with the key of a requester in {folder}",
             hint="create one with: dpcausal federation init FOLDER NAME.",
         )
     keys = {name: Opened(folder).key(name).public for name in names}

@@ -67,8 +67,7 @@ def serve(look: Callable[[], Status], listen: str) -> None:
         start_http_server(int(port), addr=host.strip("[]"), registry=_registry(look))
     except (OSError, ValueError, OverflowError) as error:
         raise StudyError(
-            expected="a free address such as 127.0.0.1:9464",
-            got=f"{listen} ({type(error).__name__})",
+            problem=f"The address {listen} cannot be used ({type(error).__name__})",
             hint="choose another port, on an address of this machine.",
         ) from None
     threading.Event().wait()

@@ -31,8 +31,7 @@ def read_study(file: Path) -> "Study":
         text = file.read_bytes().decode()  # the exact text: sites approve its digest
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
-            expected="a study file in UTF-8",
-            got=f"{file} ({type(error).__name__})",
+            problem=f"{file} cannot be read as a study file in UTF-8 ({type(error).__name__})",
             hint="create one with: dpcausal init TABLE.",
         ) from None
     return Study.from_toml(text)
@@ -43,8 +42,7 @@ def ledger_address(place: str) -> str:
     address = place if "://" in place else f"{_FILE}{place}"
     if not address.removeprefix(_FILE) or address == "sqlite://" or ":memory:" in address:
         raise LedgerError(
-            expected="a ledger that is stored",
-            got=f"{place!r}, which is in memory",
+            problem=f"The ledger {place!r} is in memory, where the next command does not find it",
             hint="name a file, for example ledger.db.",
         )
     return address

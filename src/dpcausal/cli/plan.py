@@ -78,9 +78,9 @@ def plan(  # noqa: PLR0913, PLR0917
     if figure:
         require_extra("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
-            raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
+            raise typer.BadParameter("must be a .png file in a folder that exists", param_hint="--figure")
     if width is not None and not 0 < width < float("inf"):
-        raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
+        raise typer.BadParameter("must be a number greater than 0", param_hint="--width")
     from dpcausal.planning.left_in import confounders_of  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.planning.plan import plan as planned  # noqa: PLC0415
     from dpcausal.report.figures.budget import precision_plot  # noqa: PLC0415
@@ -118,4 +118,4 @@ def _cut(text: str) -> "Cut":
     try:
         return Cut(name, [float(edge) for edge in edges.split(",")] if edges else ())
     except ValueError:
-        raise typer.BadParameter("expected a name, or a name and edges: age:40,65", param_hint="--strata") from None
+        raise typer.BadParameter("must be a name, or a name and edges: age:40,65", param_hint="--strata") from None

@@ -55,7 +55,6 @@ def _read(file: Path, kind: Any) -> Any:  # noqa: ANN401 (one of that kind)
         return kind.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise StudyError(
-            expected="a result that dpcausal wrote",
-            got=f"{file} ({type(error).__name__})",
+            problem=f"{file} is not a result that dpcausal wrote ({type(error).__name__})",
             hint="create one with: dpcausal run STUDY, or save the output of to_json() in Python.",
         ) from None

@@ -18,4 +18,4 @@ def require_extra(library: str, extra: str) -> None:
 def check_folder_exists(folder: Path, hint: str) -> None:
     """Raise unless a folder exists."""
     if not folder.is_dir():
-        raise StudyError(expected=f"the folder {folder}", got="none", hint=hint)
+        raise StudyError(problem=f"There is no folder {folder}", hint=hint)

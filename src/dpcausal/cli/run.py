@@ -51,7 +51,7 @@ def run(  # noqa: PLR0913, PLR0917
     effect was not asked for.
     """
     if not out.absolute().parent.is_dir():
-        raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
+        raise typer.BadParameter("must be a file in a folder that exists", param_hint="--out")
     read = read_study(study)
     vault = _vault(read, table, open_ledger(ledger, witness), as_of)
     prepared = read.prepare(vault)

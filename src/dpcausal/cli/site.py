@@ -28,13 +28,11 @@ class _FriendlyFileErrors(PrivateFiles):
                 raise
             if error.filename is None:
                 raise StudyError(
-                    expected="files that can be read and written",
-                    got=error.strerror or type(error).__name__,
+                    problem=f"A file cannot be read or written ({error.strerror or type(error).__name__})",
                     hint="free disk space, and try again.",
                 ) from None
             raise StudyError(
-                expected="an existing file or folder that you may use",
-                got=f"{error.filename} ({error.strerror})",
+                problem=f"{error.filename} cannot be used ({error.strerror})",
                 hint="check its name and the working folder; a site's files belong to the user who created the site.",
             ) from None
 
@@ -229,7 +227,7 @@ def _digest(opened: "Site", study: str) -> str:
         return opened.receive(file.read_bytes().decode())
     except UnicodeDecodeError:
         raise StudyError(
-            expected="a study file in UTF-8", got=str(file), hint="ask the coordinator for the file again."
+            problem=f"{file} is not a study file in UTF-8", hint="ask the coordinator for the file again."
         ) from None
 
 
@@ -237,14 +235,12 @@ def check_out(out: Path, folder: Path, *, overwrite: bool) -> None:
     """Raise if writing to a file would harm the site, or replace a file that may not be replaced."""
     if out.resolve().is_relative_to(folder.resolve()):
         raise StudyError(
-            expected="a file outside the site's folder, which holds its policy, keys and ledger",
-            got=str(out),
+            problem=f"{out} is in the site's folder, which holds its policy, keys and ledger",
             hint="name a file in another folder.",
         )
     if out.exists() and not (overwrite and out.is_file()):
         raise StudyError(
-            expected="a file that does not exist yet",
-            got=f"{out}, which exists",
+            problem=f"{out} exists already",
             hint="name another file, or replace an earlier file of this command with --overwrite.",
         )
 
@@ -260,8 +256,7 @@ def _request(file: Path) -> str:
         Request.from_json(claimed_body(text))
     except TransportError as error:
         raise StudyError(
-            expected=f"{error.expected}, in a file that dpcausal federation ask wrote",
-            got=f"{error.got}, in {file}",
+            problem=f"{error.problem}, in {file}",
             hint=f"use the unchanged file that ends in .request.json; {error.hint}",
         ) from None
     return text

@@ -52,9 +52,7 @@ def create_person_key(
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
 
     if file.exists():
-        raise StudyError(
-            expected="a file that does not exist yet", got=f"{file}, which exists", hint="name another file."
-        )
+        raise StudyError(problem=f"{file} exists already", hint="name another file.")
     public = Key.make("", file).public
     typer.echo(f"Created {file}. Keep it to yourself, where nobody else at the site can read it.")
     typer.echo(f"Public key, for whoever runs dpcausal site people add:\n{public}")

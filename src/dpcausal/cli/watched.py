@@ -25,14 +25,12 @@ def watched(folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Ex
     files = sorted(file for file in folder.glob("*.toml") if _is_experiment(file))
     if strange := set(ledgers) - {file.stem for file in files}:
         raise StudyError(
-            expected=f"ledgers of experiments in {folder}",
-            got=", ".join(sorted(strange)),
+            problem=f"There is no experiment in {folder} named {', '.join(sorted(strange))}",
             hint="name the experiment's file without .toml.",
         )
     if not files:
         raise StudyError(
-            expected="a folder with experiments' files",
-            got=f"none in {folder}",
+            problem=f"{folder} holds no file of an experiment",
             hint="write one with: dpcausal experiment init TABLE.",
         )
     return tuple(_state(file, ledgers.get(file.stem) or str(file.with_suffix(".db")), read) for file in files)
@@ -81,14 +79,12 @@ def _scorecard(file: Path, name: str, ledger: "Ledger") -> dict[str, Any] | None
         is_of = card["name"] == name
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StudyError(
-            expected=f"a scorecard in {file.name}",
-            got=type(error).__name__,
+            problem=f"{file.name} is not a scorecard that dpcausal wrote ({type(error).__name__})",
             hint="run the experiment again: answered looks cost nothing.",
         ) from None
     if not is_of or receipt.entry is None or ledger.check_receipts([receipt]):
         raise StudyError(
-            expected=f"a scorecard in {file.name} that this experiment's ledger paid for",
-            got="another",
+            problem=f"The scorecard in {file.name} was not paid for by this experiment's ledger",
             hint="run the experiment again: answered looks cost nothing.",
         )
     return dict(card)

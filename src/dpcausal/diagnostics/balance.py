@@ -23,6 +23,7 @@ from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.text import table_rows
 from dpcausal.utils.validation import is_number
 
@@ -34,7 +35,7 @@ _WIDEST = 1.0
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(metaclass=Constructor):
     """Standardised mean differences of covariates between the arms, before and after weighting by a private score.
 
     A standardised difference is that of the arms' means over the root of the mean of both arms' variances; both columns
@@ -62,6 +63,8 @@ class Balance:
         >>> round(plan.lines[0].before.bar, 3)
         0.021
     """
+
+    _example = 'Balance(covariates=["age"])'
 
     covariates: Sequence[str]
     weighted_by: Sequence[str] = ()
@@ -106,7 +109,7 @@ class Balance:
     def _check(self, source: Source) -> None:
         """Raise before anything is spent unless all can be asked."""
         if not (is_number(self.most) and self.most > 0):
-            raise QueryError(expected="most greater than 0", got=repr(self.most), hint="0.1 is usual.")
+            raise QueryError(problem=f"most must be greater than 0, not {self.most!r}", hint="0.1 is usual.")
         CovariateSums(self.covariates).sensitivity(source.schema, "record", "l1")
         if self.weighted_by:
             nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))

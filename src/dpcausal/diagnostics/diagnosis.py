@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
 from dpcausal.uncertainty.interval import simulated
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.documents import json_of
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
 LEVEL = 0.95
@@ -149,9 +151,9 @@ class Diagnosis(ABC):
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read a diagnosis that `to_json` wrote."""
-        document: dict[str, Any] = json.loads(text)
+    def from_json(cls, text: str | Path) -> Self:
+        """Read a diagnosis that `to_json` wrote, from its text or from the file at a `Path`."""
+        document = json_of("a diagnosis", cls, text)
         shared = {
             "arms": tuple(document["arms"]),
             "guarantee": Guarantee(**document["guarantee"]),

@@ -20,11 +20,12 @@ from dpcausal.results.propensity_score import PropensityScore
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.interval import half_width
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 
-@dataclass(frozen=True)
-class Overlap:
+@dataclass(frozen=True, kw_only=True)
+class Overlap(metaclass=Constructor):
     """The number of units of each arm, in strata (`by`) or in bins of a private propensity score (`covariates`).
 
     Where an arm is almost absent, its outcomes there cannot be estimated. An arm is *thin* in a bin where it has less
@@ -51,6 +52,8 @@ class Overlap:
         >>> round(plan.bins[0].treated.bar)  # units
         13
     """
+
+    _example = 'Overlap(covariates=["age"]), or Overlap(by=["ward"]) for strata'
 
     by: Sequence[str | Cut] = ()
     covariates: Sequence[str] = ()
@@ -98,15 +101,15 @@ class Overlap:
     def _check(self) -> None:
         if bool(self.by) == bool(self.covariates):
             raise QueryError(
-                expected="either strata (by) or the covariates of a score (of)",
-                got=f"by={self.by!r}, covariates={self.covariates!r}",
+                problem="Overlap takes either strata (by=) or the covariates of a score (covariates=), not "
+                f"by={self.by!r} and covariates={self.covariates!r}",
                 hint='write for instance Overlap(by=["ward"]) or Overlap(covariates=["age"]).',
             )
         numbers = is_number(self.clip) and is_number(self.most)
         if not (numbers and 1e-3 <= self.clip < 0.5 and 0 < self.most < 1):
             raise QueryError(
-                expected="a clip from 0.001 to below 0.5, and most between 0 and 1",
-                got=f"clip={self.clip!r}, most={self.most!r}",
+                problem=f"clip must be from 0.001 to below 0.5, and most between 0 and 1, not clip={self.clip!r} and "
+                f"most={self.most!r}",
                 hint="0.1 and 0.05 are usual.",
             )
 

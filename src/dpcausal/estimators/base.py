@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
-from dpcausal.errors import GuaranteeError
+from dpcausal.errors import ArgumentError, GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
@@ -43,19 +43,25 @@ def epsilon_by_name(
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         known = [name for name in signature(function).parameters if name != "self"]
+        of_estimator = "self" in signature(function).parameters
 
         @wraps(function)
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
+            if of_estimator and not (given and isinstance(given[0], BaseEstimator)):
+                raise ArgumentError(
+                    problem="This is the class of an estimator, not an estimator",
+                    hint="make one first: DifferenceInMeans().estimate(vault, epsilon=1.0).",
+                )
             if "epsilon" not in named or len(given) > positions:
                 raise GuaranteeError(
-                    expected="epsilon, by its name: what this may cost has no default",
-                    got="no epsilon" if len(given) <= positions else f"{len(given) - positions} more by position",
+                    problem="epsilon is missing: what this may cost has no default"
+                    if len(given) <= positions
+                    else "epsilon must be given by its name",
                     hint=f"write {example}; epsilon near 1 is a usual choice.",
                 )
             if unknown := [name for name in named if name not in known]:
                 raise GuaranteeError(
-                    expected=f"arguments out of {', '.join(known)}",
-                    got=f"{unknown[0]}=",
+                    problem=f"There is no argument {unknown[0]!r} here; there are {', '.join(known)}",
                     hint=_NOT_HERE.get(unknown[0], f"write {example}; other choices are the estimator's own."),
                 )
             return function(*given, **named)

@@ -73,8 +73,7 @@ def sums_for(texts: Mapping[str, str], own: Mapping[str, str], schema: Schema) -
             raise _unknown(each)
     if not asked:
         raise QueryError(
-            expected="a formula of n, of moments such as mean(score), or of sums of your own",
-            got="one of none",
+            problem="This formula uses neither n, nor a moment such as mean(score), nor a sum of your own",
             hint="write for instance mean(score)[drug] - mean(score)[placebo], with cells=['arm'].",
         )
     free = (name for place in itertools.count(1) if (name := f"sum{place}") not in {**own, **texts})
@@ -126,9 +125,7 @@ class Formulas:
         with np.errstate(all="ignore"):  # what is no number is seen by whoever asked
             for name, text in self.texts.items():
                 if name in known:
-                    raise QueryError(
-                        expected="a name of its own for each sum and formula", got=repr(name)[:80], hint="rename one."
-                    )
+                    raise QueryError(problem=f"Two sums or formulas have the name {name!r}", hint="rename one.")
                 known[name] = scope.value(parse(text))
         return {name: known[name] for name in self.texts}
 
@@ -174,8 +171,7 @@ class _Scope:
     def _named(self, name: str) -> Numbers:
         if name not in self.known:
             raise QueryError(
-                expected=f"a sum or a formula before this one: {', '.join(self.known)}"[:300],
-                got=repr(name)[:80],
+                problem=f"{name!r} is no sum or formula before this one; there are {', '.join(self.known)}"[:400],
                 hint=f"{did_you_mean(name, self.known)}of columns a formula has moments: mean(score).",
             )
         return self.known[name]

@@ -106,8 +106,9 @@ class PropensityModel(BaseEstimator):
     def _query(self, source: Source) -> Query:
         if self.scores not in ("objective", "output") or not (is_number(self.penalty) and self.penalty > 0):
             raise QueryError(
-                expected='scores="objective" or scores="output", and a penalty greater than 0',
-                got=f"scores={self.scores!r}, penalty={self.penalty!r}",
+                problem='scores must be "objective" or "output", and penalty greater than 0, not '
+                f"scores={self.scores!r} "
+                f"and penalty={self.penalty!r}",
                 hint="use objective; the penalty is for output only.",
             )
         if self.scores == "objective":

@@ -41,8 +41,7 @@ def numbers_without_edges(cuts: Sequence[Cut], schema: Schema, bins: int | None)
     """Return the numbers to cut at quantiles, and raise unless all strata are possible."""
     if bins is not None and not (is_number(bins) and isinstance(bins, int) and 2 <= bins <= MOST_STRATA):
         raise QueryError(
-            expected=f"a whole number of bins from 2 to {MOST_STRATA:,}",
-            got=f"bins={bins!r}",
+            problem=f"bins must be a whole number from 2 to {MOST_STRATA:,}, not {bins!r}",
             hint="10 to 30 are usual; without a number, Stratification chooses it.",
         )
     numbers = {column.name for column in schema.covariates if isinstance(column, Real)}

@@ -1,10 +1,10 @@
 """A catalogue: the metrics of an organisation in one file, which experiments use by name."""
 
 import json
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
@@ -12,6 +12,7 @@ import tomli_w
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.experiment.decision import Guardrail
 from dpcausal.experiment.metric import Metric
+from dpcausal.utils.documents import text_of, toml_of
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, did_you_mean
 
@@ -69,15 +70,15 @@ class MetricCatalogue:
             )
         if weighted := [each.name for each in metrics if each.weight != 1]:
             raise StudyError(
-                expected="metrics without weight",
-                got=f"a weight of {', '.join(weighted)}",
+                problem=f"Metrics of a catalogue have no weight, but {', '.join(weighted)} has one",
                 hint="an experiment says how its metrics share a budget.",
             )
         for each in metrics:
             self._check_columns(each, metrics)
         if strange := set(self.margins) - set(names):
             raise StudyError(
-                expected="margins of metrics in the catalogue", got=", ".join(sorted(strange)), hint="correct the name."
+                problem=f"The catalogue has margins of metrics that it does not have: {', '.join(sorted(strange))}",
+                hint="correct the name.",
             )
         object.__setattr__(self, "metrics", metrics)
 
@@ -88,8 +89,8 @@ class MetricCatalogue:
             for other in metrics:
                 if any(each.name == column.name and each != column for each in other.declared):
                     raise StudyError(
-                        expected=f"one declaration of the column {column.name!r}",
-                        got=f"two that differ, in {metric.name!r} and in {other.name!r}",
+                        problem=f"The column {column.name!r} is declared in two ways, by {metric.name!r} and by "
+                        f"{other.name!r}",
                         hint="a column has the same bounds in every metric; for another cap make a column of its own.",
                     )
 
@@ -110,8 +111,7 @@ class MetricCatalogue:
                 return replace(each, weight=weight)
         known = [each.name for each in self.metrics]
         raise StudyError(
-            expected=f"a metric of the catalogue {self.name}, out of {', '.join(known)}"[:400],
-            got=repr(name)[:100],
+            problem=f"The catalogue {self.name} has no metric {name!r}; it has {', '.join(known)}"[:400],
             hint=f"{did_you_mean(name, known)}add it to the catalogue, or declare it in the experiment with a column.",
         )
 
@@ -134,18 +134,13 @@ class MetricCatalogue:
         return tomli_w.dumps(self._document())
 
     @classmethod
-    def from_toml(cls, text: str) -> Self:
-        """Read a catalogue from a TOML text.
+    def from_toml(cls, text: str | Path) -> Self:
+        """Read a catalogue from TOML text, or from the file at a `Path`.
 
         Raises:
             StudyError: If the text describes no catalogue. The message names the metric.
         """
-        try:
-            document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise StudyError(
-                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
-            ) from None
+        document = toml_of("a catalogue", text_of("a catalogue", text))
         check_format("a catalogue", document, VERSION, {})
         check_keys("catalogue", document, ("version", "name", "metrics"), ())
         if not isinstance(document["metrics"], Mapping):
@@ -166,9 +161,7 @@ class MetricCatalogue:
                     relative = {"relative": words["margin"]["relative"]} if "relative" in words["margin"] else {}
                     margins[name] = build("margin", Guardrail, margin | relative)
             except DpcausalError as error:
-                raise StudyError(
-                    expected=f"metric {name!r}: {error.expected}", got=error.got, hint=error.hint
-                ) from None
+                raise StudyError(problem=f"Metric {name!r}: {error.problem}", hint=error.hint) from None
         return cls(name=document["name"], metrics=metrics, margins=margins)
 
 
@@ -182,8 +175,7 @@ def metrics_of(documents: Sequence[Mapping[str, Any]], catalogue: MetricCatalogu
         check_keys("metric", each, ("use",), ("weight",))
         if catalogue is None:
             raise StudyError(
-                expected=f"the catalogue that has the metric {each['use']!r}"[:200],
-                got="none",
+                problem=f"The metric {each['use']!r} is of a catalogue, and none was given"[:300],
                 hint="write Experiment.from_toml(text, catalogue), or --catalogue metrics.toml.",
             )
         metrics.append(catalogue.metric(each["use"], each.get("weight", 1.0)))
@@ -202,8 +194,9 @@ def checked_digest(document: Mapping[str, Any], catalogue: MetricCatalogue | Non
         return str(recorded)
     if recorded and recorded != catalogue.digest:
         raise StudyError(
-            expected=f"version {recorded[:12]} of the catalogue {catalogue.name}, as the experiment records",
-            got=f"version {catalogue.digest[:12]}",
+            problem=f"The experiment records version {recorded[:12]} of the catalogue {catalogue.name}, which "
+            "is now at "
+            f"version {catalogue.digest[:12]}",
             hint=f'read what has changed in it; then write catalogue = "{catalogue.digest}" into the experiment, or '
             "take the earlier file. An experiment that has run costs again where a definition changed.",
         )

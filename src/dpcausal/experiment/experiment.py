@@ -1,8 +1,8 @@
 """An experiment: its arms, metrics and price, as one public declaration."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import tomli_w
@@ -27,6 +27,8 @@ from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.documents import text_of, toml_of
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_number
 
@@ -40,7 +42,7 @@ _SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment:
+class Experiment(metaclass=Constructor):
     """A randomised experiment with many metrics: public, and fixed before anything is read.
 
     All metrics of all arms are one query: one pass over the table, and one debit, which the metrics share by weight.
@@ -90,6 +92,8 @@ class Experiment:
         [3.731, 0.031]
     """
 
+    _example = 'Experiment(name="…", treatment=Treatment(…), metrics=[Metric(…)], epsilon=1.0)'
+
     name: str
     treatment: Treatment
     metrics: Sequence[Metric]
@@ -134,8 +138,8 @@ class Experiment:
         undeclared = sorted(columns - set(self.unit.added if self.unit else ()))
         if undeclared:
             raise StudyError(
-                expected="metrics that declare what a missing value counts as, or totals over a unit's records",
-                got=f"{', '.join(undeclared)} without missing",
+                problem="A metric must declare what a missing value counts as, or be a total over a unit's records; "
+                f"{', '.join(undeclared)} does neither",
                 hint=f'often it is none: Real("{undeclared[0]}", …, missing=0). For a mean over the units that have a '
                 "value, divide by whether they have: denominator=Binary(…, missing=0).",
             )
@@ -183,8 +187,7 @@ class Experiment:
             for column in metric.in_table:
                 if columns.setdefault(column.name, column) != column:
                     raise StudyError(
-                        expected=f"one declaration of the column {column.name!r}",
-                        got="two that differ",
+                        problem=f"The column {column.name!r} is declared in two ways",
                         hint="a column has the same bounds in every metric.",
                     )
         first, *others = columns.values()
@@ -192,8 +195,7 @@ class Experiment:
             return Schema(self.treatment, first, tuple(others), self.unit, self.protects, self.entry)
         if self.cohorts.name in columns:
             raise StudyError(
-                expected="a column of cohorts that is part of no metric",
-                got=repr(self.cohorts.name),
+                problem=f"The column of cohorts, {self.cohorts.name!r}, is part of a metric",
                 hint="a unit's cohort is when it entered.",
             )
         return Schema(self.treatment, first, (*others, self.cohorts), self.unit, self.protects, self.cohorts.name)
@@ -218,8 +220,7 @@ class Experiment:
         if self.cohorts is None:
             if look is not None:
                 raise StudyError(
-                    expected="no look, since the experiment declares no cohorts",
-                    got=f"look {look!r}",
+                    problem=f"The experiment declares no cohorts, so it has no look {look!r}",
                     hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
                 )
             return source.release(moments, narrower(moments, source, asked, first))
@@ -304,22 +305,17 @@ class Experiment:
         return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
 
     @classmethod
-    def from_toml(cls, text: str, catalogue: MetricCatalogue | None = None) -> Self:
-        """Read an experiment from a TOML text.
+    def from_toml(cls, text: str | Path, catalogue: MetricCatalogue | None = None) -> Self:
+        """Read an experiment from TOML text, or from the file at a `Path`.
 
         Args:
-            text: The text.
+            text: The text, or the `Path` of a file.
             catalogue: The catalogue of the metrics that it uses by name.
 
         Raises:
             DpcausalError: If the text describes no experiment.
         """
-        try:
-            document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise StudyError(
-                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
-            ) from None
+        document = toml_of("an experiment", text_of("an experiment", text))
         check_format("an experiment", document, VERSION, {})
         del document["version"]
         needed = ("name", "epsilon", "treatment", "metrics")

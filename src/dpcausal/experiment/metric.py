@@ -50,8 +50,7 @@ class Earlier:
     def __post_init__(self) -> None:
         if not all(map(is_number, vars(self).values())) or not self.low < self.high:
             raise SchemaError(
-                expected="numbers as slope, centre, low and high, with low < high",
-                got=repr(self)[:200],
+                problem=f"slope, centre, low and high must be numbers, with low < high, not {self!r}"[:300],
                 hint="take them from an earlier scorecard, which is public: Earlier.ratio(effect, centre).",
             )
 

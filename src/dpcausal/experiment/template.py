@@ -60,14 +60,13 @@ def experiment_to_fill_in(
     for name in names:
         if absent := [each for each in catalogue.metric(name).columns if each not in columns]:
             raise StudyError(
-                expected=f"a table with the columns of {name!r}",
-                got=f"none named {', '.join(absent)}",
+                problem=f"The table lacks columns of {name!r}: {', '.join(absent)}",
                 hint="add them to the table, or leave the metric out.",
             )
     if not names:
         raise StudyError(
-            expected=f"a table with the columns of a metric of {catalogue.name}",
-            got=", ".join(sorted(columns))[:200],
+            problem=f"The table has the columns of no metric of {catalogue.name}; it has "
+            f"{', '.join(sorted(columns))[:200]}",
             hint="add up events for each user first, under the names that the catalogue has.",
         )
     used = {column for name in names for column in catalogue.metric(name).columns}

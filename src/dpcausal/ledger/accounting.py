@@ -38,8 +38,7 @@ def _loss_distribution_epsilon(counts: Mapping[Event, int], delta: float) -> flo
         )
     except ImportError:
         raise MissingExtraError(
-            expected="the library dp-accounting, which composes privacy loss distributions",
-            got="an installation without it",
+            problem="The library dp-accounting, which composes privacy loss distributions, is not installed",
             hint="pip install 'dpcausal[accounting]'. `ledger.spent`, the total by the budget's rule, needs no extra.",
         ) from None
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 from dpcausal.errors import GuaranteeError
 from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, exact
 from dpcausal.queries.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
+from dpcausal.utils.other_names import Constructor
 
 _ROUNDED = Fraction(1, 10**8)
 """By which share of rho a part is smaller for each binary digit of the number of parts. That is more than the
@@ -52,7 +53,7 @@ class Total:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(metaclass=Constructor):
     """The most privacy loss that one unit of a data set may ever suffer.
 
     Both rules hold for adaptive queries, each chosen after seeing the earlier answers.
@@ -69,6 +70,8 @@ class Budget:
         epsilon 3, delta 1e-06 (additive)
     """
 
+    _example = "Budget(epsilon=3)"
+
     epsilon: float
     delta: float = 0.0
     rule: Rule = "additive"
@@ -77,8 +80,8 @@ class Budget:
         """Refuse numbers without a name: a delta is not an epsilon."""
         if unnamed:
             raise GuaranteeError(
-                expected="a budget whose numbers are named",
-                got=f"Budget({', '.join(map(repr, unnamed))})"[:100],
+                problem=f"The numbers of a budget must be named, unlike in "
+                f"Budget({', '.join(map(repr, unnamed))[:90]})",
                 hint="write Budget(epsilon=3), or Budget(epsilon=3, delta=1e-6).",
             )
         return super().__new__(cls)
@@ -87,14 +90,14 @@ class Budget:
         check_numbers(self.epsilon, self.delta)
         if not SMALLEST_EPSILON <= self.epsilon <= 1000 or not (self.delta == 0 or SMALLEST_DELTA <= self.delta < 0.5):
             raise GuaranteeError(
-                expected="a budget with epsilon from 1e-6 to 1000, and delta 0 or from 1e-30 to below 0.5",
-                got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
+                problem="epsilon of a budget must be from 1e-6 to 1000, and delta 0 or from 1e-30 to below 0.5, not "
+                f"epsilon={self.epsilon!r} and delta={self.delta!r}",
                 hint="a single-digit epsilon for everything ever asked of a data set is a usual choice.",
             )
         if self.rule not in ("additive", "zcdp") or (self.rule == "zcdp" and self.delta == 0):
             raise GuaranteeError(
-                expected='rule "additive", or "zcdp" with a positive delta',
-                got=f"rule={self.rule!r}, delta={self.delta!r}",
+                problem=f'rule must be "additive", or "zcdp" with a positive delta, not rule={self.rule!r} with '
+                f"delta={self.delta!r}",
                 hint="rules are spelled in small letters; a budget without delta is additive.",
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))

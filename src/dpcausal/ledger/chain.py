@@ -123,8 +123,7 @@ def check_order(kinds: Sequence[str]) -> None:
 def broken_at(number: int) -> LedgerError:
     """Return the error for a broken chain."""
     return LedgerError(
-        expected=f"an unbroken chain at entry {number}",
-        got="an entry that was changed, removed or inserted later",
+        problem=f"The ledger's chain is broken at entry {number}: an entry was changed, removed or inserted later",
         hint="restore the ledger from a copy that verifies; do not release anything before.",
     )
 
@@ -132,7 +131,6 @@ def broken_at(number: int) -> LedgerError:
 def unreadable_at(number: int) -> LedgerError:
     """Return the error for an entry that is intact, but not as this version of dpcausal writes it."""
     return LedgerError(
-        expected="a ledger whose entries are as this version of dpcausal writes them",
-        got=f"another kind of entry at number {number}",
+        problem=f"Entry {number} of the ledger is not as this version of dpcausal writes one",
         hint="use the version of dpcausal that wrote it.",
     )

@@ -77,7 +77,7 @@ def check_version(text: object) -> None:
     """Raise unless a text may name a version of a data set."""
     if not is_version(text):
         raise LedgerError(
-            expected=f"as_of: a date or a name on one line, of at most {LONGEST_VERSION} printable characters",
-            got="something else" if isinstance(text, str) else repr(text),
+            problem=f"as_of must be a date or a name on one line, of at most {LONGEST_VERSION} printable characters"
+            + ("" if isinstance(text, str) else f", not {text!r}"),
             hint='say publicly which state of the data this is, for instance as_of="2026-06-30".',
         )

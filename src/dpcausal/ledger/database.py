@@ -47,8 +47,7 @@ class Database:
             self._engine = _in_memory(_remembered(parsed)) if self.forgets else _remembered(parsed)
         except ModuleNotFoundError as error:
             raise LedgerError(
-                expected="the driver of PostgreSQL",
-                got=f"no module {error.name!r}",
+                problem=f"The driver of PostgreSQL is not installed: there is no module {error.name!r}",
                 hint='pip install "dpcausal[postgres]", and write the address as "postgresql+psycopg://…".',
             ) from None
         if self.forgets:
@@ -64,8 +63,7 @@ class Database:
         """Open a transaction that excludes all others and is durable once it ends without an error."""
         if self.forgets and os.getpid() != self._process:
             raise LedgerError(
-                expected="a ledger in memory to be used by the process that opened it",
-                got="another process, in which it would be a second budget",
+                problem="A ledger in memory was used by another process, in which it would be a second budget",
                 hint="keep the ledger in a file to share it between processes.",
             )
         # The database's own error may hold an answer that was never stored, and so never released.
@@ -80,8 +78,8 @@ class Database:
 
     def _failure(self, error: Exception) -> LedgerError:
         return LedgerError(
-            expected=f"a ledger that can be read and written at {self.address}",
-            got=f"{type(error).__name__} ({type(error.__cause__).__name__})",
+            problem=f"The ledger at {self.address} cannot be read and written: {type(error).__name__} "
+            f"({type(error.__cause__).__name__})",
             hint="check that the place exists, is writable, reachable and not full; nothing was released.",
         )
 
@@ -112,8 +110,9 @@ def _parsed(url: str) -> URL:
         address = None
     if address is None or address.get_backend_name() not in ("sqlite", "postgresql"):
         raise LedgerError(
-            expected='a file such as "ledger.db", or an address such as "postgresql+psycopg://host/database"',
-            got="no such address" if address is None else f"the database kind {address.get_backend_name()!r}",
+            problem="This is not the file or the address of a ledger"
+            if address is None
+            else f"A ledger cannot be kept in a database of the kind {address.get_backend_name()!r}",
             hint=_instead_of(url),
         )
     if address.get_backend_name() == "sqlite" and str(address.database).startswith("file:"):
@@ -164,8 +163,7 @@ def _postgres(url: URL) -> Engine:
     def begin_durable(connection: Connection) -> None:
         if connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
             raise LedgerError(
-                expected="a PostgreSQL server with fsync on",
-                got="fsync off",
+                problem="The PostgreSQL server runs with fsync off",
                 hint="a server that may forget a debit cannot hold a ledger; turn fsync on.",
             )
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")

@@ -55,7 +55,7 @@ class Journal(Generic[Running]):
             self._running = verification.to_the_end(store, connection, start)
             opening = verification.entry_at(store, connection, 0).content
             try:
-                self.budget, named = Budget(**opening["budget"]), opening["witness"]
+                self._budget, named = Budget(**opening["budget"]), opening["witness"]
                 self._read_opening(opening)
             except (LookupError, TypeError):
                 raise unreadable_at(0) from None
@@ -65,6 +65,11 @@ class Journal(Generic[Running]):
 
     def _read_opening(self, opening: dict[str, Any]) -> None:
         """Read what only this kind of ledger has in its first entry."""
+
+    @property
+    def budget(self) -> Budget:
+        """The most that may ever be spent. It is part of the ledger, and cannot be changed."""
+        return self._budget
 
     @property
     def address(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sqlalchemy import Connection
 
@@ -24,13 +24,14 @@ from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
 from dpcausal.schema.layer import LayerClaim
+from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.text import html_bar, html_table
 
 _FILE = "sqlite:///"
 """How the address of a ledger in a file begins."""
 
 
-class Ledger(Answers):
+class Ledger(OtherNames, Answers):
     """The budget of one data set, and everything spent from it.
 
     A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and
@@ -51,6 +52,14 @@ class Ledger(Answers):
         >>> ledger
         Ledger(in memory: forgets everything when this process ends; spent epsilon 0, delta 0; ...)
     """
+
+    _example = 'Ledger("study.db"), or Ledger.open_or_create("study.db", Budget(epsilon=3), as_of="2026-06-30")'
+    _instead: ClassVar[Mapping[str, str]] = {
+        "reset clear delete refund undo": "what was spent stays spent: nothing takes it back.",
+        "total_spent used": "write ledger.spent.",
+        "left available": "write ledger.remaining.",
+        "history log entries queries": "list what was answered with: dpcausal ledger show LEDGER.",
+    }
 
     study: str = ""  # the digest of the study that the next debits are for, as a site names it
 

@@ -110,8 +110,9 @@ class Population(Journal[AllocatedTotal]):
         check_name("population", name)
         if (period is not None and period not in MONTHS) or protects not in PROTECTS:
             raise LedgerError(
-                expected=f"period: {', '.join(MONTHS)} or none; protects: {', '.join(PROTECTS)}",
-                got=f"period={period!r}, protects={protects!r}",
+                problem=f"period must be one of {', '.join(MONTHS)} or None, and protects one of "
+                f"{', '.join(PROTECTS)}, "
+                f"not period={period!r} and protects={protects!r}",
                 hint="leave both out for a budget that is never renewed and whole records that are protected.",
             )
         for holds, expected, hint in (
@@ -218,8 +219,8 @@ class Population(Journal[AllocatedTotal]):
         """
         if layer not in self.layers:
             raise LedgerError(
-                expected=f"a layer of the population {self.name}: {', '.join(self.layers) or 'it has none'}",
-                got=repr(layer)[:100],
+                problem=f"The population {self.name} has no layer {repr(layer)[:100]}; it has "
+                f"{', '.join(self.layers) or 'none'}",
                 hint='layers are declared when a population is created: layers={"page": Layer("bucket", 100)}.',
             )
         return self.layers[layer].claim(layer, buckets)
@@ -258,8 +259,8 @@ class Population(Journal[AllocatedTotal]):
         allocated = now.total if claim is None else now.total_beside(claim)
         if not self.budget.covers(allocated + budget.cap):
             raise BudgetExceededError(
-                expected=f"{self.budget.remaining(allocated)} of {self.name}'s budget",
-                got=f"{budget} for the experiment {allocation.experiment}",
+                problem=f"Budget exceeded: the experiment {allocation.experiment} asks for {budget}, and "
+                f"{self.budget.remaining(allocated)} of {self.name}'s budget is left",
                 hint="allocate less, or close an experiment that has ended: what it never used goes back. Nothing was "
                 "allocated.",
             )
@@ -289,8 +290,8 @@ class Population(Journal[AllocatedTotal]):
             made = self._made(connection, allocation)
             if made is None:
                 raise LedgerError(
-                    expected="an experiment of this population" + (f" in {allocation.days}" if allocation.days else ""),
-                    got=repr(experiment),
+                    problem=f"This population has no experiment {experiment!r}"
+                    + (f" in {allocation.days}" if allocation.days else ""),
                     hint="list them with: dpcausal population show.",
                 )
             if not store.exists(connection):

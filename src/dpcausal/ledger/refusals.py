@@ -21,8 +21,7 @@ from dpcausal.utils.hash_chain import digest_of
 def there_already(store: Store) -> LedgerError:
     """Refuse to create a ledger where there is one."""
     return LedgerError(
-        expected="a place without a ledger",
-        got=f"{store.address}, where there is one",
+        problem=f"There is a ledger already at {store.address}",
         hint="use that one: a second ledger for the same people would add to its budget.",
     )
 
@@ -31,7 +30,9 @@ def check_is_budget(budget: object) -> None:
     """Refuse a budget that is a number or anything else."""
     if not isinstance(budget, Budget):
         number = budget if isinstance(budget, int | float) else 3
-        raise LedgerError(expected="a Budget", got=repr(budget), hint=f"write Budget(epsilon={number}).")
+        raise LedgerError(
+            problem=f"The budget must be a Budget, not {budget!r}", hint=f"write Budget(epsilon={number})."
+        )
 
 
 def check_apart(store: Store, witness: Witness | None) -> None:
@@ -47,8 +48,7 @@ def check_apart(store: Store, witness: Witness | None) -> None:
 def not_allocated(store: Store) -> LedgerError:
     """Refuse to create a ledger by a name, which is how those of a population are addressed."""
     return LedgerError(
-        expected="a ledger with a budget from its population",
-        got=f"{store.address}, created without one",
+        problem=f"{store.address} would be a ledger of a population without a budget from it",
         hint="allocate the budget: Population.allocate, or dpcausal population allocate. For a ledger of its own leave "
         "?ledger=… out.",
     )
@@ -57,8 +57,8 @@ def not_allocated(store: Store) -> LedgerError:
 def not_restored(allocation: Allocation) -> LedgerError:
     """Refuse to restore an experiment's ledger without its population."""
     return LedgerError(
-        expected="a ledger with a budget of its own",
-        got=f"that of the experiment {allocation.experiment}, whose budget is the population {allocation.population}'s",
+        problem=f"The ledger of the experiment {allocation.experiment} has its budget from the population "
+        f"{allocation.population}",
         hint="an older copy could hold what the experiment gave back since; the ledgers of a population cannot be "
         "restored one by one.",
     )
@@ -73,8 +73,7 @@ def check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, An
             for each in (made, terms)
         )
         raise LedgerError(
-            expected=f"what was allocated to the experiment {experiment}: {held}",
-            got=asked,
+            problem=f"The experiment {experiment} was allocated {held}, and is now asked for with {asked}",
             hint="a budget cannot be changed; give another experiment another name, and declare another version of the "
             "data with Ledger.add_version.",
         )
@@ -83,8 +82,7 @@ def check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, An
 def buckets_taken(claim: LayerClaim, holders: Iterable[str]) -> LedgerError:
     """Refuse buckets that an open experiment has."""
     return LedgerError(
-        expected="buckets that no open experiment has",
-        got=f"{claim}, of which {', '.join(sorted(holders))} has some",
+        problem=f"Of {claim}, {', '.join(sorted(holders))} has some, and is still open",
         hint="take free ones, which dpcausal population show lists, or close the experiment that has them. Nothing was "
         "allocated.",
     )
@@ -93,8 +91,7 @@ def buckets_taken(claim: LayerClaim, holders: Iterable[str]) -> LedgerError:
 def lost(experiment: str) -> LedgerError:
     """Refuse a population without the ledger of one of its experiments."""
     return LedgerError(
-        expected=f"the ledger of the experiment {experiment}, which was created together with its allocation",
-        got="none",
+        problem=f"The ledger of the experiment {experiment}, which was created together with its allocation, is gone",
         hint="somebody removed it. What it spent is unknown, so it is not created again; restore the database from a "
         "copy that verifies.",
     )
@@ -103,8 +100,7 @@ def lost(experiment: str) -> LedgerError:
 def closed(store: Store) -> LedgerError:
     """Refuse to spend from a ledger that was closed."""
     return LedgerError(
-        expected="an experiment that is still open",
-        got=f"{store.address}, which was closed: what it had left went back to its population",
+        problem=f"{store.address} was closed: what it had left went back to its population",
         hint="stored answers can still be read; for a new query, allocate a budget to an experiment of another name.",
     )
 
@@ -112,8 +108,7 @@ def closed(store: Store) -> LedgerError:
 def other_budget(held: Budget, given: Budget) -> LedgerError:
     """Refuse a budget that is not the ledger's."""
     return LedgerError(
-        expected=f"the budget that this ledger was created with, {held}",
-        got=str(given),
+        problem=f"This ledger was created with the budget {held}, and was now given {given}",
         hint=f"leave the budget out: this ledger's is {held} and cannot be raised; a new ledger for the same people "
         "would add to it.",
     )
@@ -132,14 +127,14 @@ def other_data_set(held: DataSet | None, given: DataSet) -> LedgerError:
             else "leave entry out of the schema: the first vault of this ledger declared none, so that a schedule of "
             "looks cannot be paid for here. Ask for looks one by one."
         )
-    return LedgerError(expected=f"the data set that this ledger is for: {held}", got=str(given), hint=hint)
+    return LedgerError(problem=f"This ledger is for another data set: {held}. What was given is {given}", hint=hint)
 
 
 def restored_before_its_data_set() -> LedgerError:
     """Refuse to declare anew what lost answers rested on."""
     return LedgerError(
-        expected="a ledger that holds the data set of the answers that were counted as lost",
-        got="one that was restored from a copy of before its first vault",
+        problem="This ledger was restored from a copy of before its first vault, and does not hold the data set of the "
+        "lost answers",
         hint="restore a later copy. The lost answers rest on a unit and on public columns that this copy does not "
         "know, and what is asked now may rest on others.",
     )
@@ -148,8 +143,8 @@ def restored_before_its_data_set() -> LedgerError:
 def other_count(as_of: str | None) -> LedgerError:
     """Refuse a table with another number of units, without naming the table's number or the ledger's."""
     return LedgerError(
-        expected=f"the table that this ledger is for{f', as of {as_of}' if as_of else ''}",
-        got="another number of units than this ledger's data set has",
+        problem="The table has another number of units than this ledger's data set has"
+        + (f" as of {as_of}" if as_of else ""),
         hint="check the table. If the data were updated, declare the new version: ledger.add_version, or dpcausal "
         "ledger add-version. Budgets of versions add up.",
     )
@@ -158,8 +153,7 @@ def other_count(as_of: str | None) -> LedgerError:
 def in_use(store: Store) -> LedgerError:
     """Refuse to restore a ledger that is in use."""
     return LedgerError(
-        expected=f"a ledger that nobody uses while it is restored, {store.address}",
-        got="one that grew meanwhile",
+        problem=f"The ledger {store.address} grew while it was being restored",
         hint="stop whatever answers from it, and restore again.",
     )
 
@@ -167,8 +161,7 @@ def in_use(store: Store) -> LedgerError:
 def declared_before(as_of: str, running: RunningTotal) -> LedgerError:
     """Refuse to declare a version twice."""
     return LedgerError(
-        expected="a version that was not declared yet",
-        got=as_of,
+        problem=f"The version {as_of} of the data was declared already",
         hint=f"declared are {_listed(running)}; give a new one another date or name.",
     )
 
@@ -181,20 +174,17 @@ def absent(store: Store, got: str) -> LedgerError:
     """Refuse to open a ledger that is not there."""
     if store.forgets:
         return LedgerError(
-            expected="a ledger that is there",
-            got="one in memory, which is new each time",
+            problem="A ledger in memory is new each time, and cannot be opened again",
             hint='write Ledger.create("sqlite://", Budget(epsilon=3)), or give a Vault its budget.',
         )
     if store.name:
         return LedgerError(
-            expected=f"a ledger at {store.address}",
-            got="none of that name",
+            problem=f"There is no ledger of that name at {store.address}",
             hint="check the address and the name; dpcausal population show lists the experiments of a population, and "
             "dpcausal population allocate adds one.",
         )
     return LedgerError(
-        expected=f"a ledger at {store.address}",
-        got=got,
+        problem=f"There is no ledger at {store.address}: {got}",
         hint="check the address and the working folder; restore a lost ledger with: dpcausal ledger restore. Only if "
         "nothing was ever asked of these data, create a new one, with a budget that cannot be raised: dpcausal ledger "
         f"create {store.address} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
@@ -205,12 +195,11 @@ def other_witness(named: str | None) -> LedgerError:
     """Refuse a ledger without its witness, or with one that it does not have."""
     if named:
         return LedgerError(
-            expected=f"this ledger together with its witness, {named}",
-            got="no witness",
+            problem=f"This ledger has a witness, {named}, and was opened without it",
             hint="name it: witness=… or --witness.",
         )
     return LedgerError(
-        expected="no witness: this ledger was created without one", got="a witness", hint="leave it out."
+        problem="This ledger was created without a witness, and was opened with one", hint="leave it out."
     )
 
 
@@ -224,8 +213,9 @@ def undeclared(as_of: str | None, store: Store, running: RunningTotal) -> Ledger
             f'"{as_of}", or ledger.add_version. Budgets of versions add up.'
         )
     return LedgerError(
-        expected=f"a version of the data that this ledger knows: {_listed(running)}",
-        got=as_of if as_of is not None else "none",
+        problem=f"This ledger does not know the version {as_of} of the data"
+        if as_of is not None
+        else f"The version of the data is not named; this ledger knows {_listed(running)}",
         hint=hint,
     )
 
@@ -233,8 +223,7 @@ def undeclared(as_of: str | None, store: Store, running: RunningTotal) -> Ledger
 def out_of_order() -> LedgerError:
     """Return the error for a look before the ones that come before it."""
     return LedgerError(
-        expected="looks of a schedule in their order",
-        got="one whose previous look has no answer",
+        problem="The look before this one has no answer",
         hint="ask for the looks before it first; a look that was missed can be asked for later.",
     )
 
@@ -254,7 +243,10 @@ def check_covers(budget: Budget, spent: Total, events: Sequence[Event]) -> None:
         )
     )
     what = "this query" if len(events) == 1 else "these"
-    raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on {what}.")
+    raise BudgetExceededError(
+        problem=f"Budget exceeded: this costs {got}, and {expected} is left",
+        hint=f"{hint} Nothing was spent on {what}.",
+    )
 
 
 def check_granted(grant: Entry, events: Sequence[Event], question: dict[str, Any]) -> None:

@@ -139,8 +139,7 @@ def check_line(what: str, text: str) -> None:
     """Raise unless a text is one line without control characters, as it may stand in a ledger."""
     if not (isinstance(text, str) and text.strip() and text.isprintable()):
         raise LedgerError(
-            expected=f"{what}: one line of printable text",
-            got="something else",
+            problem=f"{what} must be one line of printable text",
             hint="write who decides this, and why.",
         )
 

@@ -23,8 +23,7 @@ def check_count(store: Store, connection: Connection) -> int:
     count, last = store.extent(connection)
     if count != last + 1:
         raise LedgerError(
-            expected=f"{last + 1} entries, from the number of the last one",
-            got=f"{count}",
+            problem=f"The ledger has {count} entries, and {last + 1} by the number of the last one",
             hint="entries were removed or inserted; restore the ledger from a copy that verifies.",
         )
     return last
@@ -114,8 +113,7 @@ def check_witnessed(store: Store, connection: Connection, running: RunningTotal,
     seen, last = witness.last(running.opening), running.sighting.number
     if seen is None:
         raise LedgerError(
-            expected="the witness that this ledger was created with",
-            got=f"{witness.address}, which has no record of it",
+            problem=f"The witness {witness.address} is not the one of this ledger: it has no record of it",
             hint="name the right one. If it is lost, a person must decide: dpcausal ledger restore.",
         )
     entry = entry_at(store, connection, seen.number) if seen.number <= last else None

@@ -29,6 +29,7 @@ from dpcausal.release import format_receipt
 from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.real import Real
 from dpcausal.uncertainty.interval import half_width as half_width_of
+from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 
 THIS = "this study"
@@ -260,6 +261,7 @@ def _alike(first: Estimator, second: Estimator) -> bool:
     return type(first) is type(second) and parts[0] == parts[1]
 
 
+@called_as("plan(estimator, rehearsal, Guarantee(epsilon=1.0))")
 def plan(  # noqa: PLR0913
     estimator: Estimator,
     rehearsal: Rehearsal,

@@ -57,8 +57,7 @@ def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[st
         )
     if twice := sorted(set(effects) & set(absent)):
         raise QueryError(
-            expected="each site once",
-            got=f"both an effect and an absence of {', '.join(twice)}",
+            problem=f"There is both an effect and an absence of {', '.join(twice)}",
             hint="list only sites without an effect in `absent`.",
         )
     sites = {site: effects[site] for site in sorted(effects)}
@@ -86,8 +85,8 @@ def _check_numbers(sites: Mapping[str, Effect]) -> None:
         )
     if silent := [site for site, effect in sites.items() if effect.privacy_sd < 1 / _LARGEST]:
         raise QueryError(
-            expected="privacy noise in every site's effect: its variance is a lower bound of the site's variance",
-            got=f"none from {', '.join(silent)}",
+            problem=f"There is no privacy noise in the effect of {', '.join(silent)}; its variance is a lower bound of "
+            "the site's variance",
             hint="an effect without noise is not private; it does not come from this package.",
         )
     if pooled := [site for site, effect in sites.items() if effect.sites or effect.between_sd]:

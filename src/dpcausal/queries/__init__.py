@@ -112,8 +112,8 @@ def seen_by(query: Query, schema: Schema) -> Schema:
         return with_indicators(schema.requiring(query.required), query.indicated)
     if not schema.outcome_may_be_missing:
         raise QueryError(
-            expected="an outcome that can be missing",
-            got=f"{schema.outcome.name!r}, which declares what counts in place of a missing value, or is a total",
+            problem=f"The outcome {schema.outcome.name!r} cannot be missing: it declares what counts in place of a "
+            "missing value, or is a total",
             hint="no outcome is missing then: there is nothing to count.",
         )
     return replace(schema, outcome=Indicator(schema.outcome.name, of=schema.outcome))

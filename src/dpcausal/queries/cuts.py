@@ -12,7 +12,7 @@ from dpcausal.schema.columns import Binary, Category
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn
-from dpcausal.utils.validation import is_number
+from dpcausal.utils.validation import did_you_mean, is_number
 
 _HINT = (
     'write for instance by=["race", Cut("age", [25, 35, 45])], in a study file '
@@ -36,8 +36,7 @@ class Cut:
     def __post_init__(self) -> None:
         if not isinstance(self.edges, Sequence) or not all(map(is_number, self.edges)):
             raise QueryError(
-                expected=f"a list of numbers as edges of {self.name!r}",
-                got=repr(self.edges),
+                problem=f"The edges of {self.name!r} must be a list of numbers, not {self.edges!r}",
                 hint=_HINT,
             )
         object.__setattr__(self, "edges", tuple(map(float, self.edges)))
@@ -63,11 +62,18 @@ class Cut:
             return len(self.edges) + 1
         if isinstance(column, Binary | Category) and not self.edges:
             return len(column.values)
-        raise QueryError(
-            expected=f"{self.name!r} to be a listed covariate, or a real one with rising edges within its bounds",
-            got=f"{column or 'no such covariate'} with edges {list(self.edges)}",
-            hint=_HINT,
-        )
+        if column is None:
+            known = [each.name for each in schema.covariates]
+            problem = f"{self.name!r} is not a covariate of the schema, which has {', '.join(known) or 'none'}"
+            raise QueryError(problem=problem, hint=f"{did_you_mean(self.name, known)}{_HINT}")
+        if not isinstance(column, Real):
+            problem = f"{self.name!r} has listed values, which are its strata, and takes no edges"
+        elif not self.edges:
+            problem = f"{self.name!r} is a number, and strata need the edges where it is cut"
+        else:
+            low, high = column.reach
+            problem = f"The edges of {self.name!r} must rise between {low:g} and {high:g}, not be {list(self.edges)}"
+        raise QueryError(problem=problem, hint=_HINT)
 
     def bin_names(self, schema: Schema) -> tuple[str, ...]:
         """Return the name of each stratum by this covariate alone."""

@@ -60,8 +60,8 @@ class EventCounts(SummingQuery):
         column = next((column for column in schema.covariates if column.name == self.event), None)
         if not isinstance(column, Binary | Category):
             raise QueryError(
-                expected=f"{self.event!r} to be a covariate with listed values",
-                got=str(column or "no such covariate"),
+                problem=f"The event {self.event!r} must be a covariate with listed values, not "
+                f"{column or 'a name that no covariate has'}",
                 hint=f'declare it in the schema: Binary("{self.event}"), or a Category with censored first.',
             )
         return len(column.values)

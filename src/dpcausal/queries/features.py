@@ -89,12 +89,22 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
     known = {column.name: column for column in schema.covariates}
     texts = all(isinstance(name, str) for name in covariates)
     if not (covariates and texts and len(set(covariates)) == len(covariates) and set(covariates) <= set(known)):
-        near = next((_hint(name, known) for name in covariates if name not in known), "") if texts else ""
+        unknown = [name for name in covariates if name not in known] if texts else []
+        twice = [name for name in covariates if list(covariates).count(name) > 1]
+        problem = (
+            f"{unknown[0]!r} is not a covariate of the schema, which has {', '.join(known) or 'none'}"
+            if unknown
+            else f"The covariate {twice[0]!r} is named twice"
+            if twice
+            else f"No covariate is named; the schema has {', '.join(known) or 'none'}"
+            if texts
+            else f"Covariates must be named by their names, as in the schema: {', '.join(known) or 'none'}"
+        )
         raise QueryError(
-            expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
-            got=f"{list(covariates)}",
-            hint=f"{near}declare in the schema, with bounds or values, every covariate used, and name them in a "
-            'list or in a text such as "age + sex"; treatment and outcome are in the schema.',
+            problem=problem,
+            hint=f"{_hint(unknown[0], known) if unknown else ''}name covariates of the schema in a list or in a text "
+            'such as "age + sex", without treatment and outcome; declare there every covariate used, with bounds or '
+            "values.",
         )
     return tuple(known[name] for name in covariates)
 

@@ -92,8 +92,7 @@ def _value(expression: Expression, schema: Schema) -> Quantity | Fraction:
             return call(expression.arguments, schema)
         case Call():
             raise QueryError(
-                expected=f"a function out of {', '.join(_FUNCTIONS)}",
-                got=repr(expression.function)[:80],
+                problem=f"There is no function {expression.function!r}; there are {', '.join(_FUNCTIONS)}"[:300],
                 hint=f"{did_you_mean(expression.function, _FUNCTIONS)}divide, or take roots and logarithms, in the "
                 "formula of sums.",
             )
@@ -188,8 +187,7 @@ def _column(name: str, schema: Schema) -> TableColumn:
     columns = {column.name: column for column in schema.columns}
     if name not in columns:
         raise QueryError(
-            expected=f"a column out of {', '.join(columns)}"[:300],
-            got=repr(name)[:80],
+            problem=f"There is no column {name!r}; there are {', '.join(columns)}"[:400],
             hint=f"{did_you_mean(name, columns)}expressions name columns as the schema does.",
         )
     return columns[name]

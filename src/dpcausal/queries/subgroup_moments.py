@@ -117,8 +117,8 @@ class ClusterMoments(_CellMoments):
         column = next((each for each in schema.covariates if each.name == self.cluster), None)
         if not isinstance(column, Binary | Category):
             raise QueryError(
-                expected=f"{self.cluster!r} to be a covariate with listed values",
-                got=str(column or "no such covariate"),
+                problem=f"{self.cluster!r} must be a covariate with listed values, not "
+                f"{column or 'a name that no covariate has'}",
                 hint=f"declare Category({self.cluster!r}, [...]) with the public list of clusters.",
             )
         return column

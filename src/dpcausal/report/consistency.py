@@ -29,8 +29,7 @@ def check_kinds(effect: object, study: object, ledger: object, date: object) -> 
     ):
         if not isinstance(given, kinds):
             raise StudyError(
-                expected=f"{name}, in Report.of(effect, study, ledger, date=…)",
-                got=type(given).__name__,
+                problem=f"Report.of(effect, study, ledger, date=…) needs {name}, not a {type(given).__name__}",
                 hint="write Report.of(effect, study, vault.ledger, date=date.today()).",
             )
 

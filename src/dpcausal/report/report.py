@@ -2,9 +2,9 @@
 
 import datetime as dt
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import StudyError
@@ -21,7 +21,7 @@ from dpcausal.report.verdict import balance_after, verdict_on
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.study.study import Study
-from dpcausal.utils.other_names import called_as
+from dpcausal.utils.other_names import OtherNames, called_as
 
 Interval = tuple[float, float]
 
@@ -29,8 +29,13 @@ _EXAMPLE = "Report.of(effect, study, vault.ledger, date=date.today())"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(ReportInputs):
+class Report(OtherNames, ReportInputs):
     """An effect with everything needed to judge it. It is public, as the effect is, and costs no budget."""
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "save write to_file export": 'write Path("report.html").write_text(report.to_html(), encoding="utf-8").',
+        "show display print": "write report alone as the last line of a cell, or report.to_html().",
+    }
 
     def __new__(cls, *given: object, **parts: object) -> Self:
         """Raise where a report is called for in place of `Report.of`, which makes its parts."""

@@ -198,8 +198,7 @@ def _frame(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
         return _made(table, backend)
     except ImportError:
         raise MissingExtraError(
-            expected=f"{backend}, for a frame of its own",
-            got="an installation without it",
+            problem=f"The library {backend}, for a frame of its own, is not installed",
             hint=f'pip install {backend}, or write backend="pyarrow", which is always installed.',
         ) from None
 
@@ -218,7 +217,6 @@ def _made(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
     if backend == "pyarrow":
         return table
     raise QueryError(
-        expected='backend "pandas", "polars" or "pyarrow"',
-        got=repr(backend),
+        problem=f'backend must be "pandas", "polars" or "pyarrow", not {backend!r}',
         hint="any other library can read a pyarrow table.",
     )

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 from dpcausal.uncertainty.interval import Family, check_alpha, critical_values, simulated, standard_noise
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.documents import json_of
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
@@ -182,8 +184,7 @@ class EffectCurve(OtherNames):
     def _check_interval(self, alpha: float) -> None:
         if self.no_interval:
             raise RefusedError(
-                expected="a curve with intervals",
-                got=f"none: {self.no_interval}",
+                problem=f"This curve has no intervals: {self.no_interval}",
                 hint="print the curve to see the rest.",
             )
         check_alpha(alpha)
@@ -337,9 +338,9 @@ class EffectCurve(OtherNames):
         return json.dumps(document, sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read a curve that `to_json` wrote."""
-        document: dict[str, Any] = json.loads(text)
+    def from_json(cls, text: str | Path) -> Self:
+        """Read a curve that `to_json` wrote, from its text or from the file at a `Path`."""
+        document = json_of("a curve", cls, text)
         lists = {name: tuple(document[name]) for name in ("arms", "weights", "assumptions", "notes")}
         matrices = {name: tuple(map(tuple, document[name])) for name in ("sampling", "privacy")}
         rest = {

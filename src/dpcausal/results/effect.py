@@ -4,7 +4,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from pathlib import Path
+from typing import ClassVar, Protocol, Self
 
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
@@ -29,6 +30,7 @@ from dpcausal.source import Source
 from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.interval import NoiseTerm, check_level, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
+from dpcausal.utils.documents import json_of
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
@@ -98,7 +100,10 @@ class Effect(OtherNames):
         "nnt": "write effect.number_needed_to_treat().",
         "lift uplift": "write effect.relative_lift().",
         "fit predict": "an effect is already estimated: write print(effect). For heterogeneous effects see RLearner.",
-        "to_frame to_pandas to_dict": "write dpcausal.tidy(effect), or effect.to_json().",
+        "to_frame to_pandas to_dict to_csv": "write dpcausal.tidy(effect), or effect.to_json().",
+        "plot figure": "write effect alone as the last line of a cell, or Report.of(effect, date=date.today()).",
+        "conf_low conf_high ci_low ci_high lower upper": "write low, high = effect.interval(0.95).",
+        "save write": 'write Path("effect.json").write_text(effect.to_json()).',
     }
 
     estimand: str
@@ -216,8 +221,7 @@ class Effect(OtherNames):
     def _check_interval(self) -> None:
         if self.no_interval:
             raise RefusedError(
-                expected="an effect with an interval",
-                got=f"none: {self.no_interval}",
+                problem=f"This effect has no interval: {self.no_interval}",
                 hint="print the effect to see the rest; privacy_sd is known in any case.",
             )
 
@@ -281,8 +285,7 @@ class Effect(OtherNames):
         self._check_interval()
         if self.arm_means is None:
             raise RefusedError(
-                expected="an effect with the means of its arms",
-                got=f"one without them, by {self.method}",
+                problem=f"This effect, by {self.method}, has no means of its arms",
                 hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust; in place of "
                 "Stratification, for a few strata, ArmContrasts(by=…).",
             )
@@ -302,6 +305,10 @@ class Effect(OtherNames):
     def treated_mean(self) -> float | None:
         """The mean outcome with treatment."""
         return None if self.arm_means is None else self.arm_means.value(self.arms[1])
+
+    def __repr__(self) -> str:
+        estimate = [] if self.rehearsed else [f"estimate {format_number(self.estimate)}"]
+        return f"<{'; '.join([self._title(), *estimate, ' '.join(self._interval_line()), str(self.guarantee)])}>"
 
     def __str__(self) -> str:
         return text_table(self._title(), self._table())
@@ -391,9 +398,9 @@ class Effect(OtherNames):
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read an effect that `to_json` wrote."""
-        document: dict[str, Any] = json.loads(text)
+    def from_json(cls, text: str | Path) -> Self:
+        """Read an effect that `to_json` wrote, from its text or from the file at a `Path`."""
+        document = json_of("an effect", cls, text)
         return cls(
             **document
             | {

@@ -170,6 +170,11 @@ def odds_ratio(means: JointEstimate, level: float, half: HalfWidth = half_width)
         RefusedError: Where a risk is not distinguishable from 0 or 1.
     """
     for place, (name, risk) in enumerate(zip(means.names, means.values, strict=True)):
+        if risk > 1 + 10 * means.standard_error(tuple(float(at == place) for at in range(2))):
+            raise RefusedError(
+                problem=f"Odds are of risks, and the mean of {name}, {format_number(risk)}, is none",
+                hint="declare a binary outcome as Binary; for others write risk_ratio() or relative_lift().",
+            )
         error = means.standard_error(tuple(float(at == place) for at in range(2)))
         if not error < risk < 1 - error:
             raise RefusedError(

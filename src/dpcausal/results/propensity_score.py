@@ -4,7 +4,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.documents import json_of
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
@@ -187,9 +189,9 @@ class PropensityScore(OtherNames):
         return json.dumps(document, sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read a score that `to_json` wrote."""
-        document: dict[str, Any] = json.loads(text)
+    def from_json(cls, text: str | Path) -> Self:
+        """Read a score that `to_json` wrote, from its text or from the file at a `Path`."""
+        document = json_of("a score", cls, text)
         rest = {
             "arms": tuple(document["arms"]),
             "notes": tuple(document["notes"]),

@@ -130,8 +130,8 @@ def spellings(
         for way in sorted(frozenset().union(*ways)):
             if owners.setdefault(way, value) != value:
                 raise SchemaError(
-                    expected=f"values and aliases of column {name!r} that differ in more than capitals and blanks",
-                    got=f"{way.decode('utf-8', 'replace')!r} for both {owners[way]!r} and {value!r}",
+                    problem=f"Values and aliases of the column {name!r} differ only in capitals and blanks: "
+                    f"{way.decode('utf-8', 'replace')!r} stands for both {owners[way]!r} and {value!r}",
                     hint="set strict=True if capitals and blanks tell them apart, or remove one.",
                 )
         listed.append(tuple(sorted(way for way, owner in owners.items() if owner == value)))

@@ -11,14 +11,12 @@ def check_outcome(outcome: Real | Binary) -> None:
     """Raise where an outcome declares what only covariates have."""
     if isinstance(outcome, Real) and outcome.indicator:
         raise SchemaError(
-            expected="an indicator for covariates only",
-            got=f"indicator=True for the outcome {outcome.name!r}",
+            problem=f"indicator=True is for covariates, and not for the outcome {outcome.name!r}",
             hint="leave it out: a unit without an outcome is outside the comparison.",
         )
     if isinstance(outcome, Real) and outcome != outcome.measured:
         raise SchemaError(
-            expected="typical, transform and scale of covariates only",
-            got=f"one of them of the outcome {outcome.name!r}",
+            problem=f"typical, transform and scale are for covariates, and not for the outcome {outcome.name!r}",
             hint="leave them out: an outcome is measured between its bounds; narrower bounds make it more precise.",
         )
 
@@ -39,9 +37,10 @@ def check_added(unit: Unit, columns: Sequence[Column]) -> None:
         is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
         if not (is_number or (name in unit.sum and is_answer)):
             raise SchemaError(
-                expected=f"{name!r} to be a Real without dates, indicator and, where it is counted, missing codes; "
-                "or, where it is summed, a Binary",
-                got=repr(column) if column else "no outcome or covariate of that name",
+                problem=f"{name!r} must be a Real without dates, indicator and, where it is counted, missing "
+                "codes; or, "
+                "where it is summed, a Binary. It is "
+                f"{column or 'the name of no outcome or covariate'}",
                 hint="only these have a total over a unit's records; a total is never missing.",
             )
 
@@ -65,7 +64,7 @@ def check_entry(entry: str, columns: Sequence[TableColumn], unit: Unit | None) -
     ):
         if changes:
             raise SchemaError(
-                expected=f"as entry a column whose value never changes for a unit, not {entry!r}",
-                got=got,
+                problem=f"The column of entry, {entry!r}, must have a value that never changes for a unit, "
+                f"and it is {got}",
                 hint='name the column with the day or week in which a unit entered, and use Unit(…, keep="first").',
             )

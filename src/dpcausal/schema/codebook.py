@@ -63,8 +63,8 @@ def read_codebook(file: Path) -> dict[str, CodebookColumn]:
 
 def _unusable(file: Path, got: str) -> StudyError:
     return StudyError(
-        expected="a csv file in UTF-8 whose header has a column name, or a data dictionary of REDCap or OMOP",
-        got=f"{file} ({got})",
+        problem=f"{file} is not a csv file in UTF-8 whose header has a column name, nor a data dictionary of REDCap or "
+        f"OMOP ({got})",
         hint="write the header name,label,type,low,high,values, and one line for each column of the table.",
     )
 

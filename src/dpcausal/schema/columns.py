@@ -8,7 +8,9 @@ from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import Aliases, Value, checked_aliases, checked_formats, spellings
 from dpcausal.schema.real import Real, check_name, titled
 from dpcausal.schema.scale import Scale
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.text import short_repr
 from dpcausal.utils.validation import build, is_number
 
 __all__ = [
@@ -41,21 +43,19 @@ def check_values(name: str, values: Sequence[Value]) -> None:
     texts = all(isinstance(value, str) and "\0" not in value for value in values)
     if not texts and not all(isinstance(value, bool) or is_number(value) for value in values):
         raise SchemaError(
-            expected=f"values of column {name!r} that are all strings or all finite numbers",
-            got=repr(values),
+            problem=f"The values of the column {name!r} must all be strings or all be finite numbers, not {values!r}",
             hint="declare each value as it stands in the table; strings must not hold NUL characters.",
         )
     check_plain_text(f"values of column {name!r}", [value for value in values if isinstance(value, str)])
     if len(set(values)) != len(values) or len(values) < 2:
         raise SchemaError(
-            expected=f"two or more different values for column {name!r}",
-            got=repr(values),
+            problem=f"The column {name!r} must have two or more different values, not {values!r}",
             hint="list every value once.",
         )
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(metaclass=Constructor):
     """One of two public values: a yes-or-no outcome or covariate.
 
     Any other value is missing: a unit without an outcome is outside the comparison, and a missing covariate counts as
@@ -77,6 +77,8 @@ class Binary:
         'no'
     """
 
+    _example = 'Binary("died", values=("no", "yes"))'
+
     name: str
     values: tuple[Value, Value] = (0, 1)
     labels: tuple[str, str] | None = None
@@ -85,6 +87,8 @@ class Binary:
     aliases: Aliases = ()
     strict: bool = False
     label: str | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -96,8 +100,8 @@ class Binary:
             check_plain_text(f"labels of column {self.name!r}", self.labels)
         if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
             raise SchemaError(
-                expected=f"two values, and two different labels if any, for column {self.name!r}",
-                got=f"values={self.values!r}, labels={self.labels!r}",
+                problem=f"The column {self.name!r} must have two values, and two different labels if any, not "
+                f"values={self.values!r} and labels={self.labels!r}",
                 hint="any other value is missing; a covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
@@ -136,7 +140,7 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(metaclass=Constructor):
     """One of a public list of values.
 
     Any other value counts as `missing`, which is the last of the list unless declared. So absent values have a level of
@@ -156,6 +160,8 @@ class Category:
         'not recorded'
     """
 
+    _example = 'Category("ward", values=["a", "b", "c"])'
+
     name: str
     values: Sequence[Value]
     missing: Value | None = None
@@ -164,13 +170,14 @@ class Category:
     strict: bool = False
     label: str | None = None
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         check_name(self.name)
         _ = self.title  # raises where a text cannot be printed
         if isinstance(self.values, str):
             raise SchemaError(
-                expected=f"a list of values for column {self.name!r}",
-                got=repr(self.values),
+                problem=f"The values of the column {self.name!r} must be a list, not {self.values!r}",
                 hint='write the values as a list, for instance ["low", "high"].',
             )
         object.__setattr__(self, "values", tuple(map(plain, self.values)))
@@ -269,14 +276,13 @@ def rules_of(aliases: Aliases, *, strict: bool) -> str:
 def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:
     if missing is not None and missing not in values:
         raise SchemaError(
-            expected=f"a missing value of column {name!r} that is one of {values!r}",
-            got=repr(missing),
+            problem=f"missing of the column {name!r} must be one of its values, {values!r}, not {missing!r}",
             hint="an absent value must count as one of the declared values.",
         )
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(metaclass=Constructor):
     """Whose privacy is protected, when a table holds several records of one person.
 
     One record of each unit is used: the first or last by a column, ties broken by the declared columns' values, so that
@@ -299,6 +305,8 @@ class Unit:
         ('revenue',)
     """
 
+    _example = 'Unit("patient", by="visit", keep="first")'
+
     name: str
     by: str
     keep: Literal["first", "last"] = "first"
@@ -317,7 +325,7 @@ class Unit:
             names = getattr(self, rule)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
                 raise SchemaError(
-                    expected=f"{rule}: a list of column names", got=repr(names), hint=f'write {rule}=["revenue"].'
+                    problem=f"{rule} must be a list of column names, not {names!r}", hint=f'write {rule}=["revenue"].'
                 )
             object.__setattr__(self, rule, tuple(sorted(names)))
         if len(set(self.added)) != len(self.added):
@@ -328,8 +336,7 @@ class Unit:
             )
         if self.keep not in ("first", "last"):
             raise SchemaError(
-                expected='keep="first" or keep="last"',
-                got=repr(self.keep),
+                problem=f'keep must be "first" or "last", not {self.keep!r}',
                 hint="choose which record of a unit counts.",
             )
 

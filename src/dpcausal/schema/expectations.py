@@ -10,16 +10,24 @@ from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.scale import REACH, TYPICAL, Scale
 from dpcausal.schema.schema import Schema
+from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.validation import is_number
 
 _MOST_EXPLAINED = 0.9
 """How much of the outcome, in standard deviations for each one, what predicts treatment can explain."""
+
+_NUMBERS = (
+    *("n", "treated_share", "outcome_mean", "outcome_sd", "confounding", "covariate_sd", "compared_share"),
+    *("overlap", "correlation"),
+)
+_HINT = "these are your expectations, from the literature or a pilot; none may come from the table."
 
 MISSING = 0.05
 """The share of units whose number is missing, where an indicator says so."""
 
 
 @dataclass(frozen=True)
-class Expectations:
+class Expectations(metaclass=Constructor):
     """Expected properties of a table, from the literature or a pilot. `Rehearsal` explains each of them."""
 
     schema: Schema
@@ -35,31 +43,42 @@ class Expectations:
     typical: Mapping[str, Sequence[float]] | Sequence[tuple[str, Sequence[float]]] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.schema, Schema):
+            raise SchemaError(
+                problem=f"A rehearsal reads no table and takes a Schema, not a {type(self.schema).__name__}",
+                hint="write Rehearsal(schema, n=1_000).",
+            )
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if not (is_number(value) or (value is None and getattr(Expectations, name, 0) is None)):
+                raise SchemaError(problem=f"{name} must be a number, not {value!r}", hint=_HINT)
         self._check_typical()
         low, high = self.schema.outcome_bounds
         mean, sd = self.mean, self.sd
-        holds = (
-            self.n >= 2
-            and 0 < self.treated_share < 1
-            and low <= mean <= high
-            and 0 <= sd <= (high - low) / 2
-            and 0 <= self.confounding <= 1
-            and 0 < self.covariate_sd <= 1
-            and 0 < self.share_compared <= 1
-            and (self.overlap is None or 0 < self.overlap <= 1)
-            and self.confounding <= _MOST_EXPLAINED * self.apart
-            and 0 <= self.correlation < 1
+        checks = (
+            ("n", self.n, self.n >= 2, "at least 2"),
+            ("treated_share", self.treated_share, 0 < self.treated_share < 1, "between 0 and 1"),
+            ("outcome_mean", mean, low <= mean <= high, f"from {low:g} to {high:g}, the outcome's bounds"),
+            (
+                "outcome_sd",
+                sd,
+                0 <= sd <= (high - low) / 2,
+                f"from 0 to {(high - low) / 2:g}, half its range",
+            ),
+            ("confounding", self.confounding, 0 <= self.confounding <= 1, "from 0 to 1"),
+            ("covariate_sd", self.covariate_sd, 0 < self.covariate_sd <= 1, "above 0 and up to 1"),
+            ("compared_share", self.compared_share, 0 < self.share_compared <= 1, "above 0 and up to 1"),
+            ("overlap", self.overlap, self.overlap is None or 0 < self.overlap <= 1, "above 0 and up to 1"),
+            ("correlation", self.correlation, 0 <= self.correlation < 1, "from 0 to below 1"),
         )
-        if not holds:
+        for name, value, holds, wanted in checks:
+            if not holds:
+                raise SchemaError(problem=f"{name} must be {wanted}, not {value!r}", hint=_HINT)
+        if self.confounding > _MOST_EXPLAINED * self.apart:
             raise SchemaError(
-                expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g}, "
-                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1, a covariate sd up to 1, a "
-                "compared share and an overlap above 0 and up to 1, an overlap that leaves room for the confounding, "
-                "and a correlation from 0 to below 1",
-                got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}, "
-                f"confounding={self.confounding!r}, covariate_sd={self.covariate_sd!r}, "
-                f"compared_share={self.compared_share!r}, overlap={self.overlap!r}, correlation={self.correlation!r}",
-                hint="these are your expectations, from the literature or a pilot; none may come from the table.",
+                problem=f"With an overlap of {self.overlap!r} the confounding can be at most "
+                f"{_MOST_EXPLAINED * self.apart:.3g}, not {self.confounding!r}",
+                hint=_HINT,
             )
 
     @property

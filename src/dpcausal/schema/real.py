@@ -9,7 +9,9 @@ from typing import Any
 from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
 from dpcausal.schema.scale import TRANSFORMS, Scale, Transform
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.text import short_repr
 from dpcausal.utils.validation import is_number
 
 _SHAPES = {"linear": "value", "log": "logarithm"}
@@ -19,8 +21,7 @@ def check_name(name: object) -> None:
     """Raise unless a name can be a column's."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise SchemaError(
-            expected="a column name",
-            got=repr(name),
+            problem=f"A column name must be a text, not {name!r}",
             hint="give the name of a column as a non-empty string without NUL characters.",
         )
     check_plain_text("column name", [name])
@@ -31,8 +32,7 @@ def titled(name: str, label: str | None, unit: str | None = None) -> str:
     for what, text in (("label", label), ("unit", unit)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise SchemaError(
-                expected=f"{what}: the words for column {name!r} in sentences and on axes",
-                got=repr(text),
+                problem=f"{what} of the column {name!r} must be words for sentences and axes, not {text!r}",
                 hint=f'write for instance label="earnings in 1978", unit="dollars", or leave {what} out.',
             )
         check_plain_text(f"{what} of column {name!r}", [] if text is None else [text])
@@ -40,7 +40,7 @@ def titled(name: str, label: str | None, unit: str | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(metaclass=Constructor):
     """A number between two public bounds.
 
     Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
@@ -84,6 +84,8 @@ class Real:
         'earnings in 1978 (dollars)'
     """
 
+    _example = 'Real("age", low=18, high=100)'
+
     name: str
     low: float = math.nan  # left out; there is no default
     high: float = math.nan
@@ -103,6 +105,8 @@ class Real:
     label: str | None = None
     unit: str | None = None
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         check_name(self.name)
         _ = self.title  # raises where a text cannot be printed
@@ -111,9 +115,9 @@ class Real:
         object.__setattr__(self, "high", float(self.high))
         if self.missing is not None and not (is_number(self.missing) and self.low <= self.missing <= self.high):
             raise SchemaError(
-                expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
-                got=repr(self.missing),
-                hint="an absent value must count as something in range; or leave missing out.",
+                problem=f"missing of the column {self.name!r} must be from {self.low:g} to {self.high:g}, not "
+                f"{self.missing!r}",
+                hint="it is what an absent value counts as. For numbers that stand for one, write missing_codes=[-9].",
             )
         strip = (self.strip,) if isinstance(self.strip, str) else tuple(self.strip)
         object.__setattr__(self, "strip", strip)
@@ -127,8 +131,8 @@ class Real:
             object.__setattr__(self, "since", checked_day(self.name, self.since))
         if (self.since is None and formats != (ISO,)) or (self.since and (self._numeric_rules or self.missing_codes)):
             raise SchemaError(
-                expected=f"column {self.name!r} to be read either as numbers or as dates since a day",
-                got=f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
+                problem=f"The column {self.name!r} is read either as numbers or as dates since a day, not as both: "
+                f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
                 hint='for dates give since="2020-01-31", and nothing about numbers: signs, strip, percent or codes.',
             )
         self._check_models()
@@ -137,8 +141,9 @@ class Real:
         """Raise unless what is declared for models is possible within the bounds."""
         if self.transform not in (None, *TRANSFORMS) or (self.transform == "log" and self.low <= 0):
             raise SchemaError(
-                expected=f"a transform of column {self.name!r} out of {', '.join(TRANSFORMS)}; log with low > 0",
-                got=f"transform={self.transform!r}, low={self.low:g}",
+                problem=f"transform of the column {self.name!r} must be one of {', '.join(TRANSFORMS)}, and "
+                "log needs low "
+                f"> 0; there is transform={self.transform!r} with low={self.low:g}",
                 hint="only numbers above 0 have a logarithm: raise low to the least value that is measured.",
             )
         if self.typical is not None:
@@ -146,8 +151,8 @@ class Real:
             within = len(pair) == 2 and all(map(is_number, pair)) and self.low <= pair[0] < pair[1] <= self.high
             if not within or isinstance(self.typical, str):
                 raise SchemaError(
-                    expected=f"two rising typical values of column {self.name!r} within {self.low:g} and {self.high:g}",
-                    got=repr(self.typical),
+                    problem=f"typical of the column {self.name!r} must be two rising values within {self.low:g} and "
+                    f"{self.high:g}, not {self.typical!r}",
                     hint="give the values between which about 90 % of units are, from the literature, never from the "
                     "table.",
                 )
@@ -259,8 +264,7 @@ def _checked_codes(name: str, codes: object) -> tuple[float, ...]:
     listed = (codes,) if is_number(codes) else codes
     if not isinstance(listed, Sequence) or not all(is_number(code) and math.isfinite(code) for code in listed):
         raise SchemaError(
-            expected=f"numbers that stand for a missing value in column {name!r}",
-            got=repr(codes),
+            problem=f"missing_codes of the column {name!r} must be numbers, not {codes!r}",
             hint="write missing_codes=[-9, 999]; text that is no number counts as missing without it.",
         )
     return tuple(sorted({float(code) for code in listed}))
@@ -277,23 +281,24 @@ def _check_bounds(name: str, low: object, high: object) -> None:
         "infinite": f"write the least and the greatest value that can be, for instance {example}; values beyond are "
         "moved to the bound.",
         "reversed": f"swap them: low={high!r}, high={low!r}.",
+        "dates": 'count days: low=0, high=3650, since="2015-01-01".',
         "other": f"write two numbers that are apart and of usual size, for instance {example}; {codebook}",
     }
     absent = [bound for bound, value in (("low", low), ("high", high)) if value is None or value != value]  # noqa: PLR0124
-    given = ", ".join(f"{bound}={value!r}" for bound, value in (("low", low), ("high", high)) if bound not in absent)
+    given = f"low={low!r} and high={high!r}"
     if isinstance(low, str) or isinstance(high, str):
-        mistake = "text"
+        mistake, problem = "text", f"are not numbers: {given}"
+    elif isinstance(low, date) or isinstance(high, date):
+        mistake, problem = "dates", "are dates, not numbers"
     elif absent:
-        mistake = "left out"
+        mistake, problem = "left out", f"are not complete, without {' and '.join(absent)}"
     elif math.inf in (low, high) or -math.inf in (low, high):
-        mistake = "infinite"
+        mistake, problem = "infinite", f"must be finite, not {given}"
+    elif is_number(low) and is_number(high) and low > high:  # type: ignore[operator]
+        mistake, problem = "reversed", f"are the wrong way round: {given}"
     else:
-        mistake = "reversed" if is_number(low) and is_number(high) and low > high else "other"  # type: ignore[operator]
-    raise SchemaError(
-        expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {name!r}",
-        got=", ".join([*([given] if given else []), *(f"no {bound}" for bound in absent)]),
-        hint=hints[mistake],
-    )
+        mistake, problem = "other", f"must be numbers low < high, within 1e70 of 0 and apart, not {given}"
+    raise SchemaError(problem=f"The bounds of the column {name!r} {problem}", hint=hints[mistake])
 
 
 def _can_be_divided(low: float, high: float) -> bool:

@@ -140,8 +140,7 @@ class Scale:
         """
         if column.typical is None:
             raise SchemaError(
-                expected=f"where about 90 % of the values of {column.name!r} lie",
-                got="no typical values",
+                problem=f"The column {column.name!r} declares no typical values",
                 hint=f"declare them: Real({column.name!r}, {column.low:g}, {column.high:g}, typical=(…, …)).",
             )
         is_log = column.transform == "log"

@@ -1,6 +1,5 @@
 """What is public about a table: declared by a person, never inferred from its records."""
 
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,9 @@ from dpcausal.schema.layer import LayerClaim
 from dpcausal.schema.real import Real
 from dpcausal.schema.scale import Scale
 from dpcausal.schema.treatment import TableColumn, Treatment, table_column
-from dpcausal.utils.text import html_table, table_rows
+from dpcausal.utils.documents import text_of, toml_of
+from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.text import html_table, short_repr, table_rows
 from dpcausal.utils.validation import build, check_keys
 
 Protects = Literal["record", "record_within_arm", "outcome"]
@@ -43,13 +44,21 @@ PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
 def _hint(role: str, column: object) -> str:
     """Return what to write in place of what is no declaration of a column, with its name where that is known."""
     name = column if isinstance(column, str) else getattr(column, "name", "")
+    if role == "outcome" and isinstance(column, Sequence) and not isinstance(column, str):
+        return "a schema has one outcome; for several, make a schema for each, or see estimate_family and Experiment."
+    if role == "outcome" and isinstance(column, Category):
+        return (
+            f"an outcome is a number, Real({name!r}, low=0, high=100), or has two values, Binary({name!r}, values=…)."
+        )
+    if role == "treatment" and isinstance(column, Real | Binary | Category):
+        return "write Schema(treatment=Treatment(…), outcome=…, covariates=[…])."
     if role == "treatment":
         return f"declare every arm of the table: Treatment({name or 'arm'!r}, arms=('placebo', 'drug'))."
     return f"declare each column with its bounds or values, for instance Real({name or role!r}, low=0, high=100)."
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(metaclass=Constructor):
     """What is public about a table.
 
     Attributes:
@@ -73,6 +82,8 @@ class Schema:
         True
     """
 
+    _example = "Schema(treatment=Treatment(…), outcome=Real(…), covariates=[…])"
+
     treatment: Treatment
     outcome: Real | Binary
     covariates: Sequence[Column] = ()
@@ -82,10 +93,13 @@ class Schema:
     required: Sequence[str] = ()
     claim: LayerClaim | None = None
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         if not isinstance(self.covariates, Sequence):
             raise SchemaError(
-                expected="a list of covariates", got=repr(self.covariates), hint="put the columns into a list: [...]."
+                problem=f"covariates must be a list, not {self.covariates!r}",
+                hint="put the columns into a list: [...].",
             )
         object.__setattr__(self, "covariates", tuple(self.covariates))
         kinds = (
@@ -99,21 +113,21 @@ class Schema:
         for column, kind, role, wanted in kinds:
             if not isinstance(column, kind):
                 raise SchemaError(
-                    expected=f"{wanted} as {role}",
-                    got=repr(column),
+                    problem=f"The {role} must be {wanted}, not {column!r}",
                     hint=_hint(role, column),
                 )
         check_outcome(self.outcome)
         self._add_indicators()
         names = [column.name for column in self.columns]
         if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
             raise SchemaError(
-                expected="each column in one role", got=f"columns {names!r}", hint="remove the one that stands twice."
+                problem=f"The column {twice!r} is declared twice: a column has one role",
+                hint="remove it from the covariates, or correct its name.",
             )
         if self.protects not in PROTECTS:
             raise SchemaError(
-                expected=f"protects to be one of {', '.join(PROTECTS)}",
-                got=repr(self.protects),
+                problem=f"protects must be one of {', '.join(PROTECTS)}, not {self.protects!r}",
                 hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
             )
         self._check_unit([table_column(column) for column in self.columns])
@@ -138,8 +152,8 @@ class Schema:
         wrong = [name for name in names if name not in can_be]
         if wrong:
             raise SchemaError(
-                expected=f"required covariates out of those without a declared missing value: {', '.join(can_be)}",
-                got=", ".join(map(repr, wrong)),
+                problem="required can name covariates without a declared missing value, which are "
+                f"{', '.join(can_be) or 'none'}, and not {', '.join(map(repr, wrong))}",
                 hint="name covariates of the schema, and leave missing out of a column that is required.",
             )
 
@@ -154,16 +168,15 @@ class Schema:
             check_added(self.unit, (self.outcome, *self.covariates))
         if self.unit is not None and self.unit.name in names:
             raise SchemaError(
-                expected="a unit column that is not also treatment, outcome or covariate",
-                got=repr(self.unit.name),
+                problem=f"The column {self.unit.name!r} says whose a record is, and is also treatment, outcome or "
+                "covariate",
                 hint="name the column that says which person a record belongs to.",
             )
         outcome = {self.outcome.name}
         protected = {"record": set(), "record_within_arm": {*names} - {self.treatment.name}, "outcome": outcome}
         if self.unit is not None and self.unit.by in protected[self.protects]:
             raise SchemaError(
-                expected="a public column to order a unit's records by, since their arms are declared public",
-                got=repr(self.unit.by),
+                problem=f"A unit's records are ordered by {self.unit.by!r}, which is not public, while their arms are",
                 hint='order by a visit number or a date, or declare protects="record".',
             )
 
@@ -383,15 +396,7 @@ class Schema:
     @classmethod
     def from_toml(cls, document: str | Path) -> Self:
         """Return a schema from TOML text, or from the file at a `Path`."""
-        text = document.read_text(encoding="utf-8") if isinstance(document, Path) else document
-        try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise SchemaError(
-                expected="a TOML document, or the Path of one",
-                got=f"text that is not TOML ({error})",
-                hint='for a file give Path("schema.toml"), not its name as a string.',
-            ) from None
+        return cls.from_dict(toml_of("a schema", text_of("a schema", document, SchemaError), SchemaError))
 
 
 def _described(column: Column) -> str:

@@ -8,11 +8,13 @@ from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import Aliases, Value, checked_aliases, spellings
 from dpcausal.schema.columns import Column, Indicator, check_values, meaning_of, plain, rules_of, spelled_out
 from dpcausal.schema.real import Real, check_name
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
+from dpcausal.utils.text import short_repr
 
 
 @dataclass(frozen=True)
-class Treatment:
+class Treatment(metaclass=Constructor):
     """The arms of a table, and which two of them are compared.
 
     Declare every arm that the table holds. Units in an arm that is not compared are outside the comparison: they count
@@ -39,6 +41,8 @@ class Treatment:
         True
     """
 
+    _example = 'Treatment("arm", arms=("placebo", "drug"))'
+
     name: str
     arms: Sequence[Value] = (0, 1)
     reference: Value | None = None
@@ -49,12 +53,13 @@ class Treatment:
     aliases: Aliases = ()
     strict: bool = False
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         check_name(self.name)
         if isinstance(self.arms, str) or not isinstance(self.arms, Sequence):
             raise SchemaError(
-                expected=f"a list of the arms in column {self.name!r}",
-                got=repr(self.arms),
+                problem=f"The arms of the column {self.name!r} must be a list, not {self.arms!r}",
                 hint='list every arm as it is written in the table, for instance ["placebo", "low dose", "high dose"].',
             )
         object.__setattr__(self, "arms", tuple(map(plain, self.arms)))
@@ -63,8 +68,8 @@ class Treatment:
             object.__setattr__(self, "labels", tuple(self.labels))
             if len(set(self.labels)) != len(self.arms):
                 raise SchemaError(
-                    expected=f"{len(self.arms)} different labels, one for each arm of column {self.name!r}",
-                    got=repr(self.labels),
+                    problem=f"The column {self.name!r} needs {len(self.arms)} different labels, one for each arm, not "
+                    f"{self.labels!r}",
                     hint="give the labels in the order of the arms.",
                 )
             check_plain_text(f"labels of column {self.name!r}", self.labels)
@@ -74,14 +79,13 @@ class Treatment:
             self._check_arm(role)
         if self.compare is None and len(self.arms) > 2:
             raise SchemaError(
-                expected=f"the arm of column {self.name!r} that is compared with {self.compared[0]!r}",
-                got=f"{len(self.arms)} arms, {self.arms!r}, and none named",
+                problem=f"The column {self.name!r} has {len(self.arms)} arms, {self.arms!r}, and none is named for the "
+                f"comparison with {self.compared[0]!r}",
                 hint=f"write compare={self._others[0]!r}; units in the remaining arms are outside the comparison.",
             )
         if self.compared[0] == self.compared[1]:
             raise SchemaError(
-                expected=f"two different arms of column {self.name!r} to compare",
-                got=f"{self.compared[0]!r} with itself",
+                problem=f"The arm {self.compared[0]!r} of the column {self.name!r} is compared with itself",
                 hint="name another arm as reference or as compare.",
             )
 
@@ -92,8 +96,7 @@ class Treatment:
         object.__setattr__(self, role, plain(arm))
         if arm not in self.arms:
             raise SchemaError(
-                expected=f"{role} to be one of the arms {self.arms!r} of column {self.name!r}",
-                got=repr(arm),
+                problem=f"{role} must be one of the arms of the column {self.name!r}, {self.arms!r}, not {arm!r}",
                 hint="declare every arm of the table in arms."
                 if role != "undeclared"
                 else "leave undeclared out: units whose arm is not declared are then outside the comparison.",

@@ -16,8 +16,7 @@ def read_estimator(document: object) -> Any:  # noqa: ANN401 (one of ESTIMATORS)
     """Return the estimator that the table [estimator] describes."""
     if not isinstance(document, dict) or document.get("name") not in ESTIMATORS:
         raise StudyError(
-            expected=f"an [estimator] whose name is one of {', '.join(ESTIMATORS)}",
-            got=repr(document)[:100],
+            problem=f"[estimator] needs a name out of {', '.join(ESTIMATORS)}, not {document!r}"[:800],
             hint=(suggest_estimator(document.get("name")) if isinstance(document, dict) else "")
             + 'write for instance [estimator] and below it name = "difference_in_means".',
         )

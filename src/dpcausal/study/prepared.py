@@ -45,8 +45,8 @@ class StudyResult:
         if self.effect is None:
             failed = {name: self.diagnoses[name] for name in self.failed}
             raise RefusedError(
-                expected=f"required diagnostics that do not fail: {', '.join(self.diagnoses)}",
-                got="; ".join(f"{name} failed: {each.found}" for name, each in failed.items()),
+                problem="A required diagnostic failed: "
+                f"{'; '.join(f'{name}, {each.found}' for name, each in failed.items())}",
                 hint=" ".join(each.remedy for each in failed.values()),
             )
         return self.effect

@@ -36,8 +36,8 @@ class SecureSettings:
         )
         if not named or len(set(self.sites.values())) != len(self.sites):
             raise StudyError(
-                expected="in [sites], for each site that takes part, its name and its own public key of 64 digits",
-                got=repr(self.sites)[:100],
+                problem="[sites] needs, for each site that takes part, its name and its own public key of 64 digits, "
+                f"not {repr(self.sites)[:100]}",
                 hint="dpcausal federation sites FOLDER prints this table from the roster.",
             )
         sizes = type(self.honest) is int and type(self.colluding) is int

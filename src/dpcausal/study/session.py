@@ -88,8 +88,8 @@ def _no_sum(query: Query) -> StudyError:
         "a score."
     )
     return StudyError(
-        expected="for secure sums, queries whose answers are fixed sums over units, with noise of a public size",
-        got=f"{query.name}, {reason}",
+        problem="Secure sums need queries whose answers are fixed sums over units, with noise of a public size, not "
+        f"{query.name}, {reason}",
         hint=advice
         if score
         else "use difference_in_means, regression_adjustment, survival or stratification with a cap.",
@@ -98,8 +98,8 @@ def _no_sum(query: Query) -> StudyError:
 
 def _not_fixed(name: str, what: str) -> StudyError:
     return StudyError(
-        expected="for secure sums, queries that the study's text fixes: one session asks all of them at once",
-        got=f"{name}, which depends on {what}",
+        problem="Secure sums need queries that the study's text fixes, since one session asks all of them at once, not "
+        f"{name}, which depends on {what}",
         hint="leave out what needs two steps. For an effect curve of a trial, give r_learner its propensity and "
         "outcome_models = false.",
     )

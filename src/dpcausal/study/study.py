@@ -1,9 +1,9 @@
 """Studies: a whole analysis as one file, with its question, schema, estimator and price."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
@@ -38,7 +38,9 @@ from dpcausal.study.session import Ask, check_session, session_questions
 from dpcausal.study.template import VERSION
 from dpcausal.study.texts import check_confounders, check_expected, check_reasons, check_visible, check_words
 from dpcausal.utils.blanks import check_filled_in
+from dpcausal.utils.documents import text_of, toml_of
 from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import lines_in
 from dpcausal.utils.validation import check_format, check_keys
 
@@ -50,8 +52,16 @@ Pooling = Literal["sums"] | Automatic | Rule
 POOLINGS: tuple[str, ...] = ("sums", "automatic", *get_args(Rule))
 
 
+_PARTS = (
+    "write Schema(treatment=Treatment(…), outcome=Real(…)).",
+    'write for instance estimator=DifferenceInMeans(), or DoublyRobust(covariates=["age"]).',
+    'write for instance pooling="minimum_variance".',
+)
+"""What to write in place of what is no schema, estimator or pooling."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(metaclass=Constructor):
     """A whole analysis: public, and fixed before anything is read. Sites approve it by the digest of its text.
 
     Attributes:
@@ -93,6 +103,8 @@ class Study:
         True
     """
 
+    _example = 'Study(name="…", question="…", schema=schema, estimator=DifferenceInMeans(), epsilon=1.0)'
+
     name: str
     question: str
     schema: Schema
@@ -121,13 +133,9 @@ class Study:
         check_reasons("confounders", self.confounders, self._covariates())
         check_reasons("bounds", self.bounds, ("by", "on", "source"))
         parts = isinstance(self.schema, Schema), type(self.estimator) in ESTIMATORS.values(), self.pooling in POOLINGS
-        if not all(parts):
-            raise StudyError(
-                expected=f"a Schema, an estimator out of {', '.join(ESTIMATORS)} and a pooling out of "
-                f"{', '.join(POOLINGS)}",
-                got=f"{type(self.schema).__name__}, {type(self.estimator).__name__} and {self.pooling!r}",
-                hint='for instance pooling="minimum_variance".',
-            )
+        for holds, problem, hint in zip(parts, self._no_parts(), _PARTS, strict=True):
+            if not holds:
+                raise StudyError(problem=problem, hint=hint)
         if not isinstance(self.epsilons, Mapping) or not all(isinstance(site, str) for site in self.epsilons):
             raise StudyError(
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
@@ -153,16 +161,24 @@ class Study:
         asked = [each.query.name for each in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
             raise StudyError(
-                expected="for sums, one query whose answers add up over sites, with the same epsilon everywhere",
-                got=f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
+                problem="Sums need one query whose answers add up over sites, with the same epsilon everywhere, not "
+                f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
                 hint="use difference_in_means, regression_adjustment or stratification with a cap, or another pooling.",
             )
+
+    def _no_parts(self) -> tuple[str, str, str]:
+        """Return what is wrong where the schema, the estimator or the pooling is none."""
+        return (
+            f"The schema of a study must be a Schema, not a {type(self.schema).__name__}",
+            f"The estimator of a study must be one of those for average effects, not {repr(self.estimator)[:100]}",
+            f"pooling must be one of {', '.join(POOLINGS)}, not {self.pooling!r}",
+        )
 
     def _check_secure(self, honest: int) -> None:
         if self.pooling != "sums" or self.advice_for_sites:
             raise StudyError(
-                expected='for secure sums, pooling = "sums", and the same estimand everywhere',
-                got=f"pooling {self.pooling}, {self.method}",
+                problem='Secure sums need pooling = "sums", and the same estimand everywhere, not pooling '
+                f"{self.pooling}, {self.method}",
                 hint=self.advice_for_sites or 'write pooling = "sums".',
             )
         check_session(self._session, self._asks(), self.rehearsal, self.schema, honest)
@@ -401,26 +417,22 @@ class Study:
         return {"version": VERSION} | simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
     @classmethod
-    def from_toml(cls, text: str) -> Self:
-        """Read a study from a TOML text.
+    def from_toml(cls, document: str | Path) -> Self:
+        """Read a study from TOML text, or from the file at a `Path`.
 
         Raises:
             DpcausalError: If the text describes no study.
         """
+        text = text_of("a study", document)
         check_filled_in(text)
         check_visible(line.replace("\t", " ") for line in lines_in(text))  # comments are read as well
-        try:
-            document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise StudyError(
-                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
-            ) from None
-        check_format("a study", document, VERSION, _RENAMED)
-        del document["version"]
+        read = toml_of("a study", text)
+        check_format("a study", read, VERSION, _RENAMED)
+        del read["version"]
         needed = ("name", "question", "epsilon", "estimator", "schema")
         optional = tuple(part.name for part in fields(cls) if part.init and part.name not in needed)
-        check_keys("study", document, needed, optional)
-        estimator = read_estimator(document["estimator"])
-        study = cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
+        check_keys("study", read, needed, optional)
+        estimator = read_estimator(read["estimator"])
+        study = cls(**read | {"schema": Schema.from_dict(read["schema"]), "estimator": estimator})
         object.__setattr__(study, "_read", text)
         return study

@@ -28,11 +28,10 @@ def check_words(words: Mapping[str, object], design: object) -> None:
     for what, value in words.items():
         empty = what in ("name", "question") and not (isinstance(value, str) and value.strip())
         if not isinstance(value, str) or empty or len(value) > _LONGEST:
-            raise StudyError(expected=f"a text for {what}", got=repr(value)[:100], hint="write it between quotes.")
+            raise StudyError(problem=f"{what} must be a text, not {value!r}"[:150], hint="write it between quotes.")
     if design not in ("trial", "observational"):
         raise StudyError(
-            expected="design: trial or observational",
-            got=repr(design)[:100],
+            problem=f"design must be trial or observational, not {design!r}"[:150],
             hint="it is a trial only if treatment was randomised.",
         )
 
@@ -45,8 +44,8 @@ def check_reasons(what: str, words: object, known: Sequence[str]) -> None:
         or not all(isinstance(word, str) and len(word) <= _LONGEST for word in words.values())
     ):
         raise StudyError(
-            expected=f"{what}: texts for {', '.join(known) or 'covariates, of which the schema has none'}",
-            got=repr(words)[:100],
+            problem=f"[{what}] takes texts for {', '.join(known) or 'covariates, of which the schema has none'}, not "
+            f"{repr(words)[:100]}",
             hint=f"{unknown_key(words, known)}write a table [{what}] with a line for each.",
         )
 
@@ -55,9 +54,8 @@ def check_confounders(confounders: Mapping[str, str], adjusts_for: Sequence[str]
     """Raise unless reasons are given for all covariates that the estimator adjusts for, or for none."""
     if confounders and set(confounders) != set(adjusts_for):
         raise StudyError(
-            expected=f"in [confounders], a reason for each covariate that the estimator adjusts for: "
-            f"{', '.join(adjusts_for) or 'none'}",
-            got=f"reasons for {', '.join(confounders)}",
+            problem="[confounders] needs a reason for each covariate that the estimator adjusts for, "
+            f"{', '.join(adjusts_for) or 'none'}, not reasons for {', '.join(confounders)}",
             hint=f"{method} adjusts for the covariates in its own parameters only; make both lists the same.",
         )
 
@@ -67,7 +65,6 @@ def check_expected(given: object) -> None:
     known = [part.name for part in fields(Expectations) if part.name not in ("schema", "n", "typical")]
     if not isinstance(given, Mapping) or not set(given) <= set(known) or not all(map(is_number, given.values())):
         raise StudyError(
-            expected=f"in [expected], numbers for some of {', '.join(known)}",
-            got=repr(given)[:100],
+            problem=f"[expected] takes numbers for some of {', '.join(known)}, not {given!r}"[:400],
             hint=f"{unknown_key(given, known)}write a table [expected] with a line for each.",
         )

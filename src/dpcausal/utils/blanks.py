@@ -22,15 +22,9 @@ def check_filled_in(text: str, what: str = "a study") -> None:
     Example:
         >>> check_filled_in('name = "<fill in>"')
         Traceback (most recent call last):
-        dpcausal.errors.StudyError: expected a study that is filled in, got 1 left blank: name in line 1
+        dpcausal.errors.StudyError: A study is not filled in yet; 1 left blank: name in line 1.
         ...
     """
-    if not isinstance(text, str):
-        raise StudyError(
-            expected=f"the text of {what}",
-            got=type(text).__name__,
-            hint='read the file first: Study.from_toml(Path("study.toml").read_text()).',
-        )
     blanks, section = [], ""
     for place, line in enumerate(lines_in(text), start=1):
         if line.startswith("["):
@@ -39,8 +33,8 @@ def check_filled_in(text: str, what: str = "a study") -> None:
             blanks.append(f"{section}{line.partition('=')[0].strip()} in line {place}")
     if blanks:
         raise StudyError(
-            expected=f"{what} that is filled in",
-            got=f"{len(blanks)} left blank: {', '.join(blanks)}",
+            problem=f"{what[:1].upper() + what[1:]} is not filled in yet; {len(blanks)} left blank: "
+            f"{', '.join(blanks)}",
             hint=f'replace every "{BLANK}", quotation marks included; the comments explain each.',
         )
 
@@ -51,10 +45,8 @@ def write_new(file: Path, text: str) -> None:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        raise StudyError(
-            expected="a file that is not there yet", got=str(file), hint="give another name with --out."
-        ) from None
+        raise StudyError(problem=f"{file} exists already", hint="give another name with --out.") from None
     except OSError as error:
         raise StudyError(
-            expected="a file that can be written", got=f"{file} ({type(error).__name__})", hint="check its folder."
+            problem=f"{file} cannot be written ({type(error).__name__})", hint="check its folder."
         ) from None

@@ -3,13 +3,32 @@
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache, wraps
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
-from dpcausal.errors import OtherNameError, RefusedError
+from dpcausal.errors import ArgumentError, OtherNameError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+_SAME_ARGUMENT = {
+    "low": "min minimum lower lower_bound",
+    "high": "max maximum upper upper_bound",
+    "low= and high": "bounds range",
+    "values": "levels categories choices",
+    "epsilon": "eps",
+    "outcome": "outcomes y Y",
+    "treatment": "treatments t T",
+    "arms": "control treated groups values levels",
+    "by": "covariates strata",
+    "covariates": "by of x X confounders features adjust",
+    "requester": "asker",
+    "n": "size units",
+    "guarantee": "epsilon delta",
+    "budget": "epsilon delta",
+    "level": "alpha conf_level confidence",
+}
+"""What arguments are called elsewhere, by their names here."""
 
 
 def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
@@ -20,12 +39,7 @@ def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable
 
         @wraps(function)
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
-            try:
-                known.bind(*given, **named)
-            except TypeError as error:
-                raise RefusedError(
-                    expected=f"a call as in {example}", got=str(error).removeprefix("got "), hint=f"write {example}."
-                ) from None
+            _check_fit(known, example, example, given, named)
             return function(*given, **named)
 
         return checked
@@ -33,7 +47,68 @@ def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable
     return decorate
 
 
-class OtherNames:
+def _check_fit(
+    known: Signature, what: str, example: str, given: tuple[object, ...], named: Mapping[str, object]
+) -> None:
+    """Raise unless a call has the arguments that it needs and no others; values are not looked at."""
+    try:
+        known.bind(*given, **named)
+    except TypeError:
+        parts = {name: part for name, part in known.parameters.items() if name not in ("self", "cls")}
+        called = what.split("(", maxsplit=1)[0].lstrip(".")
+        strange = next((name for name in named if name not in parts), None)
+        places = [name for name, part in parts.items() if part.kind is not Parameter.KEYWORD_ONLY]
+        absent = [
+            name
+            for name, part in parts.items()
+            if part.default is Parameter.empty and name not in named and name not in places[: len(given)]
+        ]
+        if strange is not None:
+            problem = f"{called} has no argument {strange!r}"
+        elif len(given) > len(places):
+            most = f"at most {len(places)} without a name" if places else "all arguments by their names"
+            problem = f"{called} takes {most}, and {len(given)} were given without"
+        elif absent:
+            problem = f"{called} needs {', '.join(absent)}"
+        else:
+            problem = f"{called} was given an argument twice"
+        raise ArgumentError(problem=problem, hint=f"{_meant(strange, parts)}write {example}.") from None
+
+
+def _meant(strange: str | None, parts: Mapping[str, object]) -> str:
+    """Return which argument an unknown one may mean, as a question; empty if none is near."""
+    others = (own for own, names in _SAME_ARGUMENT.items() if strange in names.split())
+    near = next((own for own in others if own.split("=")[0] in parts), None)
+    near = near or next(iter(get_close_matches(strange or "", parts, n=1)), None)
+    return f"did you mean {near}=? " if near else ""
+
+
+class Constructor(type):
+    """The type of classes that answer wrong arguments with a sentence, and an example.
+
+    `_example` is a right call. Left out, it is the class with the arguments that have no default.
+    """
+
+    if not TYPE_CHECKING:  # type checkers know the arguments by themselves
+
+        @property
+        def __signature__(cls) -> Signature:
+            known = signature(cls.__init__)
+            return known.replace(parameters=list(known.parameters.values())[1:])
+
+        def __call__(cls, *given: object, **named: object) -> object:
+            """Return a new object, or say which argument it lacks or does not have."""
+            try:
+                return super().__call__(*given, **named)
+            except TypeError:
+                known = cls.__signature__
+                needed = [name for name, part in known.parameters.items() if part.default is Parameter.empty]
+                example = getattr(cls, "_example", f"{cls.__name__}({', '.join(f'{name}=…' for name in needed)})")
+                _check_fit(known, cls.__name__, example, given, named)
+                raise
+
+
+class OtherNames(metaclass=Constructor):
     """A class whose objects answer a name that they do not have with the one that does it.
 
     The error is an AttributeError, so `hasattr` says no as always. A method that takes the level of an interval answers
@@ -63,8 +138,7 @@ class OtherNames:
             hints = {other: hint for others, hint in self._instead.items() for other in others.split()}
             near = _nearest(type(self), name)
             raise OtherNameError(
-                expected=type(self).__name__,
-                got=f".{name}",
+                problem=f"{type(self).__name__} has no .{name}",
                 hint=hints.get(name, f"did you mean .{near}?" if near else f"see help({type(self).__name__})."),
             )
 

@@ -35,8 +35,7 @@ def check_plain_text(what: str, texts: Iterable[object], error: type[DpcausalErr
     for text in texts:
         if not is_plain_text(text):
             raise error(
-                expected=f"{what}: text without control characters",
-                got=ascii(text)[:200],
+                problem=f"{what} must be text without control characters, not {ascii(text)[:200]}",
                 hint="leave out line breaks, tabs, escape sequences and invisible characters: it is printed as it is.",
             )
 

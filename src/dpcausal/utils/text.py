@@ -3,7 +3,9 @@
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import MISSING, fields
 from html import escape
+from typing import Any
 
 _WIDTH = 100
 
@@ -34,6 +36,22 @@ def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
         lines.append(f"{label:<16}  {wrapped[0]}")
         lines.extend(" " * 18 + more for more in wrapped[1:])
     return lines
+
+
+def short_repr(self: Any) -> str:  # noqa: ANN401 (any dataclass)
+    """Return an object of a dataclass as it is written, without what has its default.
+
+    Example:
+        >>> from dpcausal import Real
+        >>> Real("age", 18, 100, unit="years")
+        Real(name='age', low=18.0, high=100.0, unit='years')
+    """
+    shown = (
+        f"{part.name}={getattr(self, part.name)!r}"
+        for part in fields(self)
+        if part.default is MISSING or part.name in ("low", "high") or getattr(self, part.name) != part.default
+    )
+    return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def html_table(title: str, table: Sequence[tuple[str, str]], figure: str = "") -> str:

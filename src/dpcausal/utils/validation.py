@@ -80,11 +80,15 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
     if not set(needed) <= keys <= {*needed, *optional}:
         strange = sorted(map(str, keys - {*needed, *optional}))
         near = did_you_mean(strange[0], {*needed, *optional} - keys) if strange else ""
-        raise SchemaError(
-            expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
-            got=", ".join(sorted(map(str, keys))) or repr(document),
-            hint=f"{near}correct the names in the document.",
+        absent = [name for name in needed if name not in keys]
+        problem = (
+            f"The {what} is not a table of names and values"
+            if not isinstance(document, Mapping)
+            else f"The {what} has no part named {strange[0]!r}; its parts are {', '.join((*needed, *optional))}"
+            if strange
+            else f"The {what} lacks {', '.join(absent)}"
         )
+        raise SchemaError(problem=problem, hint=f"{near}correct the names in the document.")
 
 
 def build(what: str, made: Callable[..., Declared], document: object) -> Declared:

@@ -199,8 +199,7 @@ def _key(name: str, family: Family, dialect: Dialect) -> str:
     """Return a column that names or orders units; text as bytes: DuckDB corrupts rows when it sorts broken text."""
     if family == "other":
         raise TableError(
-            expected=f"a column {name!r} of numbers, text, dates or times",
-            got="another type",
+            problem=f"The column {name!r} holds neither numbers, text, dates nor times",
             hint="convert the column to one of these.",
         )
     return dialect.text(dialect.column(name)) if family == "text" else dialect.column(name)
@@ -214,12 +213,14 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
     folded = [str(name).casefold() for name in present]
     for name in needed:
         if name not in present or folded.count(name.casefold()) != 1:
-            others = "several columns of that name" if name.casefold() in folded else "none of that name"
             trimmed = [each.strip() for each in folded]
             alike = name not in present and trimmed.count(name.casefold().strip()) == 1
+            several = name.casefold() in folded
             raise TableError(
-                expected=f"one column named {name!r}",
-                got="one that differs in capitals or blanks" if alike else f"{others}, capitals aside",
+                problem=f"The column {name!r} is in the table "
+                + ("with other capitals or blanks" if alike else "several times, capitals aside")
+                if alike or several
+                else f"The column {name!r} is not in the table",
                 hint="correct the name in the schema, or rename columns that differ only in capitals or blanks; "
                 "the first line of a .csv file must hold names. Whoever may see the table lists them with: "
                 "dpcausal init TABLE.",
@@ -288,7 +289,9 @@ def _check_family(column: TableColumn, family: Family) -> None:
         wanted, allowed = "text", ("text",)
     if family not in allowed:
         raise TableError(
-            expected=f"a column {column.name!r} of {wanted}", got=_CALLED.get(family, "another type"), hint=hint
+            problem=f"The column {column.name!r} must hold {wanted}, and it holds "
+            f"{_CALLED.get(family, 'another type')}",
+            hint=hint,
         )
 
 

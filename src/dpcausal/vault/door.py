@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from dpcausal import queries
-from dpcausal.errors import CopyRefusedError
+from dpcausal.errors import ArgumentError, CopyRefusedError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
@@ -88,9 +88,13 @@ class Vault(OtherNames):
         "at it with: dpcausal check STUDY --table TABLE.",
         "describe info mean std count value_counts hist": "numbers leave a vault with noise, for a price: write "
         "Balance(covariates).estimate(vault, epsilon=0.2).table_one, or ask an estimator.",
-        "shape size num_rows height": "write vault.n for the number of units, which is public.",
+        "shape size num_rows height count_rows": "write vault.n for the number of units, which is public.",
+        "df data table frame": "a vault shows no cells. Write DifferenceInMeans().estimate(vault, epsilon=1.0).",
+        "close": "a vault needs no closing; its ledger is written before each answer.",
         "epsilon budget spent remaining": "write vault.ledger.remaining, or vault.ledger.spent.",
     }
+
+    _example = 'Vault(table, schema, ledger="study.db", as_of="2026-06-30")'
 
     __slots__ = (
         "_arm_sizes",
@@ -127,6 +131,13 @@ class Vault(OtherNames):
         if self._ledger.versions[as_of] is None:
             check_size(self._n)
         self._ledger.bind(as_of, data_set, self._n)
+
+    def __getitem__(self, name: object) -> NoReturn:
+        """Refuse to be read like a frame."""
+        raise ArgumentError(
+            problem="A vault shows no cells, and has no columns or records to take out",
+            hint="write DifferenceInMeans().estimate(vault, epsilon=1.0), or ask another estimator.",
+        )
 
     def _count(self) -> None:
         """Count the units, and each arm's where that is public: without arms, a file's own row count is enough."""
@@ -344,8 +355,7 @@ class Vault(OtherNames):
 
     def __reduce__(self) -> NoReturn:
         raise CopyRefusedError(
-            expected="a vault that stays in its process",
-            got="an attempt to pickle or copy it",
+            problem="A vault cannot be pickled or copied, because its table stays where it is",
             hint="a vault cannot be pickled or copied, because its table stays where it is; open another on the same "
             "ledger where you need it, or send the effect.",
         )

@@ -23,8 +23,8 @@ def check_arguments(schema: object, ledger: object, budget: object, resources: o
     """Raise unless the arguments of a vault are of the right kinds."""
     if not isinstance(schema, Schema):
         raise SchemaError(
-            expected="a table first, and then its Schema",
-            got=f"{type(schema).__name__} in place of a Schema",
+            problem="A vault takes a table first and then its Schema, and in place of the Schema there is a "
+            f"{type(schema).__name__}",
             hint="write Vault(table, schema, ledger=..., budget=...).",
         )
     on_scales = [column.name for column in schema.covariates if isinstance(column, Real) and column.scale]
@@ -36,13 +36,13 @@ def check_arguments(schema: object, ledger: object, budget: object, resources: o
         )
     if not isinstance(ledger, str | Path | Ledger):
         raise LedgerError(
-            expected="a Ledger, the name of its file, or its address",
-            got=type(ledger).__name__,
+            problem=f"The ledger must be a Ledger, the name of its file, or its address, not a {type(ledger).__name__}",
             hint='write for instance ledger="study-ledger.db".',
         )
     if budget is not None and not isinstance(budget, Budget):
         raise GuaranteeError(
-            expected="a Budget", got=type(budget).__name__, hint="write budget=Budget(epsilon=3, delta=1e-6)."
+            problem=f"The budget must be a Budget, not {repr(budget)[:100]}",
+            hint="write budget=Budget(epsilon=3, delta=1e-6).",
         )
     if resources is not None and not isinstance(resources, Resources):
         raise TableError(
@@ -58,8 +58,7 @@ def opened_ledger(ledger: str | Path | Ledger, budget: Budget | None, as_of: str
         return Ledger(ledger)
     if budget is None:
         raise LedgerError(
-            expected="a budget for a ledger in memory, which is new each time",
-            got="none",
+            problem="A ledger in memory is new each time, so it needs a budget",
             hint="write budget=Budget(epsilon=3), or name a ledger that remembers.",
         )
     return Ledger.create(ledger, budget, as_of=as_of)
@@ -80,8 +79,7 @@ def check_size(n: int) -> None:
     """Raise, before a ledger is tied to a table, unless the table has a size that the proofs are about."""
     if not 2 <= n < _MOST_UNITS:
         raise TableError(
-            expected="a table of 2 to 2^41 units",
-            got=f"{n} units",
+            problem=f"A table must have 2 to 2^41 units, and this one has {n}",
             hint="the number of units is public; check that this is the table you meant.",
         )
 

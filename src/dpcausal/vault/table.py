@@ -19,7 +19,7 @@ from dpcausal.vault.engines.progress import ProgressEngine
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.readers.cloud import SCHEMES, cloud_families, open_cloud
-from dpcausal.vault.readers.files import TABLES, file_families, open_files
+from dpcausal.vault.readers.files import OPENS, file_families, open_files
 from dpcausal.vault.readers.frames import arrow_table, collected
 from dpcausal.vault.readers.ibis_tables import IbisTable, is_ibis_table
 from dpcausal.vault.readers.postgres import PostgresTable, families_at
@@ -89,9 +89,10 @@ def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection
 def _check_place(place: str) -> None:
     if not place or re.match(r"[A-Za-z][\w+.-]+:|.*password", place, re.IGNORECASE | re.DOTALL):
         raise TableError(
-            expected=TABLES,
-            got="an address of another kind, which is not shown because it may hold a password" if place else "nothing",
-            hint="write a string with postgresql:// for a table in PostgreSQL, and download anything else.",
+            problem="A vault cannot open this address, which is not shown because it may hold a password"
+            if place
+            else "The name of the table is empty",
+            hint=f"write a string with postgresql:// for a table in PostgreSQL, and download anything else. {OPENS}",
         )
 
 
@@ -127,16 +128,17 @@ def names_persons(table: object, schema: Schema) -> bool:
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     if type(table).__name__ in _MAKES:
         made = _MAKES[type(table).__name__]
-        raise TableError(expected=TABLES, got=f"a {type(table).__name__}", hint=f"make a table of it: {made}.")
+        raise TableError(
+            problem=f"A vault cannot open a {type(table).__name__}", hint=f"make a table of it: {made}. {OPENS}"
+        )
     if nw.dependencies.is_polars_lazyframe(table):
         table = collected(table, schema)
     try:
         columns = arrow_table(nw.from_native(table, eager_only=True), schema)
     except (TypeError, nw.exceptions.DuplicateError):
         raise TableError(
-            expected=f"{TABLES}; each column once",
-            got=type(table).__name__,
-            hint="convert it to one of these, and rename columns that stand twice.",
+            problem=f"A vault cannot open this {type(table).__name__}, or a column stands in it twice",
+            hint=f"rename columns that stand twice. {OPENS}",
         ) from None
     try:
         return connection.from_arrow(columns)

@@ -40,7 +40,7 @@ def counts_first(patch: pytest.MonkeyPatch) -> None:
         try:
             compared(vault, table, schema, **options)
         except LedgerError as error:
-            raise LedgerError(expected=error.expected, got=f"{error.got}, {n} units", hint=error.hint) from None
+            raise LedgerError(problem=f"{error.problem}, {n} units", hint=error.hint) from None
 
     patch.setattr(dpc.Vault, "__init__", init)
 

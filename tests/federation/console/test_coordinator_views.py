@@ -75,7 +75,7 @@ def test_effect_is_computed_from_stored_answers_and_nothing_is_sent(
     assert "95 % interval" in page
     assert "south: did not answer" in page
     refused = browser.get(f"/effects/{list(requests.values())[1]}").text
-    assert "answers from at least 1 of 2 sites" in refused
+    assert "Answers of at least 1 of 2 sites" in refused
     assert "<script" not in refused
     assert [(request, store.attempts(request)) for request in requests.values()] == before
     assert browser.get("/effects/none").status_code == 404

@@ -73,7 +73,7 @@ def test_each_split_draws_all_coefficients_below_the_prime(monkeypatch: pytest.M
     [(bytes(31), 2, NAMES), (bytes(32), 1, NAMES), (bytes(32), 5, NAMES), (bytes(32), 2, ["east", "east"])],
 )
 def test_split_refuses_what_it_cannot_share(secret: bytes, threshold: int, names: list[str]) -> None:
-    with pytest.raises(SessionError, match="expected a secret of 32 bytes"):
+    with pytest.raises(SessionError, match="needs a secret of 32 bytes"):
         sharing.split(secret, threshold, names)
 
 

@@ -57,7 +57,7 @@ def test_init_creates_a_key_and_a_policy_to_fill_in(tmp_path: Path) -> None:
     assert run("create-ledger", tmp_path / "west").exit_code == 2
     again = run("init", tmp_path / "west", "west")
     assert again.exit_code == 2
-    assert "expected a folder without a site" in again.output
+    assert "holds a site already" in again.output
 
 
 @pytest.mark.parametrize("name", ["", "no rth", "../north", "server", "n" * 64])
@@ -157,11 +157,11 @@ def test_review_refuses_a_changed_budget_and_a_broken_ledger(
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 9.0"))
     raised = run("review", folder, study_file)
     assert raised.exit_code == 2
-    assert "the budget that this ledger was created with, epsilon 3" in raised.output
+    assert "This ledger was created with the budget epsilon 3" in raised.output
     (folder / "ledger.db").write_text("not a ledger")
     broken = run("review", folder, study_file)
     assert broken.exit_code == 2
-    assert "a ledger that can be read and written" in broken.output
+    assert "cannot be read and written" in broken.output
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def test_commands_refuse_files_of_the_wrong_kind(
     run("answer", folder, request_file, "--out", message)
     for words, expected in (
         (("review", folder, study_file), f"{study_file} (No such file or directory)"),
-        (("review", folder, garbled), "a study file in UTF-8"),
-        (("answer", folder, renamed, "--out", message), "a file that dpcausal federation ask wrote"),
-        (("answer", folder, message, "--out", message), "a file that dpcausal federation ask wrote"),
-        (("answer", folder, folder / "table.parquet", "--out", message), "got something else"),
+        (("review", folder, garbled), "is not a study file in UTF-8"),
+        (("answer", folder, renamed, "--out", message), "ends in .request.json"),
+        (("answer", folder, message, "--out", message), "ends in .request.json"),
+        (("answer", folder, folder / "table.parquet", "--out", message), "not something else"),
         (("answer", folder, request_file, "--out", tmp_path / "absent" / "message.json"), "No such file"),
     ):
         refused = run(*words)

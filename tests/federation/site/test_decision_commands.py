@@ -56,7 +56,7 @@ def test_existing_file_is_not_overwritten_by_a_new_key(tmp_path: Path) -> None:
     before = file.read_text()
     refused = run("create-person-key", file)
     assert refused.exit_code == 2
-    assert "which exists" in refused.output
+    assert "exists already" in refused.output
     assert file.read_text() == before
 
 

@@ -61,7 +61,7 @@ def test_requester_may_not_approve_under_any_spelling_or_key(
     add_person(folder, Person("Dr. Smith", ("approver",), key=requester.public))
     for each, name in ((key, "ANNA"), (requester, "Dr. Smith")):
         sealed = sign_decision(each, site="north", study=digest, kind="approve", by=name)
-        with pytest.raises(StudyError, match="who requests it"):
+        with pytest.raises(StudyError, match="requests this study"):
             north.decide(sealed)
         north.audit_log.record(sealed)  # around the check
         assert north.status(digest) == "undecided"

@@ -88,5 +88,5 @@ def test_command_writes_a_new_file_outside_the_site(busy: Site, folder: Path, tm
 def test_changed_log_is_not_exported(busy: Site, folder: Path) -> None:
     file = folder / "audit_log.jsonl"
     file.write_text(file.read_text().replace("answered", "rejected", 1))
-    with pytest.raises(LedgerError, match="an intact audit log"):
+    with pytest.raises(LedgerError, match="The audit log was changed"):
         exported(busy, "jsonl")

@@ -29,7 +29,7 @@ def test_template_is_a_policy(policy: Path) -> None:
 )
 def test_another_version_is_refused_with_what_changed(policy: Path, line: str, got: str) -> None:
     change(policy, "version = 2", line)
-    with pytest.raises(StudyError, match=rf"policy.toml with version = 2, got .*{got}(.|\n)*askers is now requesters"):
+    with pytest.raises(StudyError, match=rf"policy.toml with version = 2, not .*{got}(.|\n)*askers is now requesters"):
         Policy.read(policy.parent)
 
 
@@ -39,5 +39,5 @@ def test_another_version_is_refused_with_what_changed(policy: Path, line: str, g
 )
 def test_old_keys_are_refused_with_their_new_names(policy: Path, was: str, becomes: str, old: str) -> None:
     change(policy, was, becomes)
-    with pytest.raises(StudyError, match=rf"got version = 2, {old}(.|\n)*askers is now requesters"):
+    with pytest.raises(StudyError, match=rf"not version = 2, {old}(.|\n)*askers is now requesters"):
         Policy.read(policy.parent)

@@ -112,7 +112,7 @@ def test_changed_file_is_listed_as_changed_and_the_others_as_usual(north: Site, 
     }
     (folder / "studies" / f"{digest}.toml").write_text("name = 'other'\nrequester = 'carl'")
     assert north.status(digest) == "undecided"
-    with pytest.raises(StudyError, match="which was changed"):
+    with pytest.raises(StudyError, match="was changed since"):
         north.review(digest)
 
 

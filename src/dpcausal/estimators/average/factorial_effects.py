@@ -113,7 +113,6 @@ class FactorialEffects(BaseEstimator):
             if column.name == self.factor and isinstance(column, Binary | Category):
                 return column.labels_or_values if isinstance(column, Binary) else value_names(column)
         raise QueryError(
-            expected="a factor that is a covariate with listed values",
-            got=repr(self.factor),
+            problem=f"The factor must be a covariate with listed values, not {self.factor!r}",
             hint='declare it as a Binary or Category covariate: FactorialEffects(factor="heparin").',
         )

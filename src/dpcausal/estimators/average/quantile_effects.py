@@ -184,8 +184,7 @@ class QuantileEffects(BaseEstimator):
         outcome = source.schema.outcome
         if not isinstance(outcome, Real):
             raise SchemaError(
-                expected="an outcome that is a number",
-                got=f"{outcome.name}, which has two values",
+                problem=f"The outcome {outcome.name!r} has two values, and this needs a number",
                 hint="the distribution of a binary outcome is its risk: use DifferenceInMeans.",
             )
         levels = tuple(self.quantiles) if not isinstance(self.quantiles, str) else ()

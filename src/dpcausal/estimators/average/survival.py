@@ -156,14 +156,13 @@ class Survival(BaseEstimator):
         """Return the query, and raise where the parameters do not suit the schema."""
         if not isinstance(schema.outcome, Real):
             raise SchemaError(
-                expected="an outcome that is a time",
-                got=f"{schema.outcome.name}, which has two values",
+                problem=f"The outcome {schema.outcome.name!r} has two values, and survival needs a time",
                 hint="declare the time to the event or to censoring as the outcome, and the event as a covariate.",
             )
         if self.event and schema.protects == "outcome":
             raise SchemaError(
-                expected="a schema that protects whether units had the event",
-                got=f'protects="outcome", which declares {self.event!r} public as it does every covariate',
+                problem=f'The event {self.event!r} is a covariate, and protects="outcome" declares every '
+                "covariate public",
                 hint='declare protects="record_within_arm", or "record".',
             )
         if self.estimand not in _QUANTITIES:

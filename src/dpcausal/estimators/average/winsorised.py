@@ -106,17 +106,17 @@ class Winsorised(BaseEstimator):
         outcome = source.schema.outcome
         if not isinstance(outcome, Real):
             raise SchemaError(
-                expected="an outcome that is a number",
-                got=f"{outcome.name}, which has two values",
+                problem=f"The outcome {outcome.name!r} has two values, and this needs a number",
                 hint="a binary outcome has the narrowest bounds already: use the estimator without winsorising.",
             )
         anchor = min(max(0.0, outcome.low), outcome.high) if self.anchor is None else self.anchor
         valid = is_number(self.share) and 0 < self.share < 1 and is_number(anchor)
         if not (valid and outcome.low <= anchor <= outcome.high) or isinstance(self.estimator, _OTHERS):
             raise QueryError(
-                expected=f"a share between 0 and 1, an anchor from {outcome.low:g} to {outcome.high:g}, and another "
-                "estimator to run on the winsorised outcomes",
-                got=f"share={self.share!r}, anchor={self.anchor!r}, estimator={type(self.estimator).__name__}",
+                problem=f"share must be between 0 and 1, anchor from {outcome.low:g} to {outcome.high:g}, and "
+                "estimator "
+                f"one to run on the winsorised outcomes, not share={self.share!r}, anchor={self.anchor!r}, "
+                f"estimator={type(self.estimator).__name__}",
                 hint="Winsorised(DifferenceInMeans()) has usual values.",
             )
         return float(anchor)

@@ -171,8 +171,7 @@ def without_outcome_models(scaled: ScaledCovariates, learner: NeedsNuisanceModel
     source, known = scaled.source, learner.propensity
     if known is None:
         raise QueryError(
-            expected="without outcome models, a known propensity",
-            got="none",
+            problem="Without outcome models the propensity must be known",
             hint="this is for trials: give the probability of treatment, or leave outcome_models out.",
         )
     covariates = tuple(learner.covariates)
@@ -195,8 +194,8 @@ def _known_propensity(
     """Return the coefficients, so many, of a propensity that is the same for all units."""
     if not (is_number(known) and learner.clip <= known <= 1 - learner.clip):
         raise QueryError(
-            expected=f"a propensity within {learner.clip:g} and {1 - learner.clip:g}, or none where it is learned",
-            got=repr(known),
+            problem=f"propensity must be within {learner.clip:g} and {1 - learner.clip:g}, or left out where it is "
+            f"learned, not {known!r}",
             hint="in a trial with equal arms it is 0.5; for rarer arms lower clip.",
         )
     logit = math.log(known / (1 - known)) * math.sqrt(len(covariates) + 1)

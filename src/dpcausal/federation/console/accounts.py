@@ -57,7 +57,6 @@ class Accounts:
 
     def _unusable(self, error: Exception) -> StudyError:
         return StudyError(
-            expected=f"a readable and writable {self._file.name}",
-            got=type(error).__name__,
+            problem=f"{self._file.name} cannot be read or written ({type(error).__name__})",
             hint="check its owner, or remove it and set the passwords again.",
         )

@@ -183,13 +183,12 @@ class CoordinatorFolder:
 
 def _unusable(error: Exception) -> StudyError:
     return StudyError(
-        expected="a readable store of requests", got=type(error).__name__, hint="check the file requests.db."
+        problem=f"The store of requests cannot be read ({type(error).__name__})", hint="check the file requests.db."
     )
 
 
 def _unreadable() -> StudyError:
     return StudyError(
-        expected="the records of the network's authority as NVFlare writes them",
-        got="others",
+        problem="The records of the network's authority are not as NVFlare writes them",
         hint="check the folder nvflare/.nvflare/cert_approves.",
     )

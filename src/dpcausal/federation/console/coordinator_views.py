@@ -35,7 +35,7 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
         try:
             found = workspace.effect(asked)
         except DpcausalError as error:
-            problem = f"Expected {error.expected}, got: {error.got}."
+            problem = f"{error.problem}."
         return render_template("effect.html", title=asked.study.name, asked=asked, effect=found, problem=problem)
 
     @pages.get("/sites")

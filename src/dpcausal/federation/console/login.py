@@ -247,8 +247,7 @@ def _client(app: Flask, provider: Provider) -> Any:  # noqa: ANN401 (Authlib has
         from authlib.integrations.flask_client import OAuth  # noqa: PLC0415 (an extra)
     except ImportError:
         raise MissingExtraError(
-            expected="the library Authlib, for logins at a provider",
-            got="an installation without it",
+            problem="The library Authlib, for logins at a provider, is not installed",
             hint='pip install "dpcausal[console]".',
         ) from None
     return OAuth(app).register(

@@ -222,7 +222,6 @@ def _answer(document: Mapping[str, Any]) -> MessageAnswer:
 
 def _unreadable() -> StudyError:
     return StudyError(
-        expected="messages in the folder messages as this site wrote them",
-        got="a file that was changed",
+        problem="A file in the folder messages was changed since this site wrote it",
         hint="restore the folder from a backup.",
     )

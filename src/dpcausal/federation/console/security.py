@@ -121,7 +121,7 @@ def _error_page(error: HTTPException) -> Response | HTTPException:
 
 def _refusal_page(error: DpcausalError) -> Response:
     """Return what a file of the folder lacks, in the words that the command line has."""
-    return _page(409, f"Expected {error.expected}, got {error.got}.", error.hint)
+    return _page(409, f"{error.problem}.", error.hint)
 
 
 def _failure_page(error: Exception) -> Response:

@@ -13,8 +13,7 @@ try:
     from dpcausal.federation.operation.deadline_worker import DeadlineWorker
 except ImportError:
     raise MissingExtraError(
-        expected="the libraries Flask and gunicorn, which serve the console",
-        got="an installation without them",
+        problem="Flask and gunicorn, which serve the console, are not both installed",
         hint='pip install "dpcausal[console]".',
     ) from None
 
@@ -59,14 +58,14 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
     settings = Settings.read(folder, listen)
     if behind_proxy and not settings.secure:
         raise StudyError(
-            expected="with --behind-proxy, an address with https in console.toml",
-            got=settings.address,
+            problem="With --behind-proxy the address in console.toml must begin with https, and it is "
+            f"{settings.address}",
             hint='write the address that people open: address = "https://console.hospital.example".',
         )
     if settings.secure and not behind_proxy:
         raise StudyError(
-            expected="with an address with https in console.toml, --behind-proxy",
-            got=f"{settings.address} without it",
+            problem=f"The address in console.toml is {settings.address}, which --behind-proxy serves, and it "
+            "was not given",
             hint="add --behind-proxy: the proxy names each client's address, without which all of them count as one.",
         )
     make = site_console if kind == "site" else coordinator_console

@@ -64,9 +64,11 @@ class Settings:
     def __post_init__(self) -> None:
         _check_address("address", self.address)
         if not (is_number(self.idle_minutes) and 0 < self.idle_minutes <= 24 * 60):
-            raise StudyError(expected="idle_minutes between 0 and a day", got=repr(self.idle_minutes), hint=_HINT)
+            raise StudyError(problem=f"idle_minutes must be between 0 and a day, not {self.idle_minutes!r}", hint=_HINT)
         if not (is_number(self.absolute_hours) and 0 < self.absolute_hours <= 24):
-            raise StudyError(expected="absolute_hours between 0 and 24", got=repr(self.absolute_hours), hint=_HINT)
+            raise StudyError(
+                problem=f"absolute_hours must be between 0 and 24, not {self.absolute_hours!r}", hint=_HINT
+            )
 
     @property
     def host(self) -> str:
@@ -97,13 +99,11 @@ class Settings:
             document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
             others = file.stat().st_mode & 0o077
         except (OSError, ValueError) as error:
-            raise StudyError(
-                expected=f"a readable {FILE}", got=f"{file} ({type(error).__name__})", hint=_HINT
-            ) from None
+            raise StudyError(problem=f"{FILE} cannot be read: {file} ({type(error).__name__})", hint=_HINT) from None
         if others and "provider" in document:
             raise StudyError(
-                expected=f"a {FILE} that only its owner can read: it holds the client's secret",
-                got=f"a file with mode {file.stat().st_mode & 0o777:o}",
+                problem=f"{FILE} holds the client's secret, and others than its owner can read it: its mode is "
+                f"{file.stat().st_mode & 0o777:o}",
                 hint=f"run: chmod 600 {file}.",
             )
         check_format(FILE, document, VERSION, {})
@@ -113,7 +113,7 @@ class Settings:
             given = document.get("provider")
             provider = build("[provider]", Provider, given) if isinstance(given, Mapping) else None
         except DpcausalError as error:
-            raise StudyError(expected=error.expected, got=error.got, hint=_HINT) from None
+            raise StudyError(problem=error.problem, hint=_HINT) from None
         settings = cls(
             **{"address": f"http://{listen}"} | {name: document[name] for name in document if name != "provider"}
         )
@@ -140,7 +140,6 @@ def _check_address(what: str, address: object) -> None:
         usable, host, parts = False, "", urlsplit("")
     if not usable or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
         raise StudyError(
-            expected=f"{what}: an address with https, or with http on this machine",
-            got=repr(address)[:200],
+            problem=f"{what} must be an address with https, or with http on this machine, not {address!r}"[:300],
             hint="for instance https://console.hospital.example; put a proxy with TLS before the console.",
         )

@@ -152,7 +152,7 @@ class SiteFolder:
     def ledger_problem(self) -> str:
         """Why the ledger cannot be used; empty where it can."""
         error = self._ledger
-        return f"Expected {error.expected}, got {error.got}. {error.hint}" if isinstance(error, LedgerError) else ""
+        return f"{error.problem}. {error.hint}" if isinstance(error, LedgerError) else ""
 
     @cached_property
     def summary(self) -> BudgetSummary | None:
@@ -276,8 +276,7 @@ class SiteFolder:
         """
         if not (self.folder / KEY).exists():
             raise StudyError(
-                expected="a console with a key of its own, which signs decisions",
-                got="none",
+                problem="The console has no key of its own, which signs decisions",
                 hint="an operator creates it with: dpcausal site create-console-key FOLDER.",
             )
         key = Key.read("console", self.folder / KEY)

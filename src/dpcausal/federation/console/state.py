@@ -240,8 +240,8 @@ class State:
 
     def _unusable(self, error: Exception) -> LedgerError:
         return LedgerError(
-            expected="readable and writable files of the console, console.db and console_log.jsonl",
-            got=type(error).__name__,
+            problem="The files of the console, console.db and console_log.jsonl, cannot be read or written "
+            f"({type(error).__name__})",
             hint="check the owner of the folder and the space on the disk.",
         )
 

@@ -150,8 +150,7 @@ def replay_estimate(
     effect = study.estimator.estimate(study.seen(source), epsilon=guarantee.epsilon, delta=guarantee.delta)
     if source.left:
         raise TransportError(
-            expected="the answers to the study's queries",
-            got="more answers than queries",
+            problem="There are more answers than the study has queries",
             hint="check which version of dpcausal the site runs.",
         )
     return effect

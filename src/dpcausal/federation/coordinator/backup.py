@@ -127,7 +127,6 @@ def _found(workspace: Workspace) -> Iterator[str]:
 
 def _unreadable(file: Path, error: Exception) -> StudyError:
     return StudyError(
-        expected="readable settings of the mailbox",
-        got=f"{file} ({type(error).__name__})",
+        problem=f"The settings of the mailbox cannot be read: {file} ({type(error).__name__})",
         hint="correct the file, or restore it from a backup.",
     )

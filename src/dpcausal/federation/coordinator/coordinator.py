@@ -331,8 +331,8 @@ class Coordinator:
         }
         if len(answers) < self._min_sites:
             raise RefusedError(
-                expected=f"answers from at least {self._min_sites} of {len(found)} sites",
-                got=summary(found.values()),
+                problem=f"Answers of at least {self._min_sites} of {len(found)} sites are needed: "
+                f"{summary(found.values())}",
                 hint="contact these sites, then run again: answers are stored, and nothing is paid for twice.",
             )
         return answers
@@ -365,7 +365,7 @@ def _text_of(study: str | Path) -> str:
         return study.read_bytes().decode()
     except (OSError, ValueError) as error:
         raise StudyError(
-            expected="the Path of a study file", got=f"{study} ({type(error).__name__})", hint="check the file name."
+            problem=f"{study} cannot be read as a study file ({type(error).__name__})", hint="check the file name."
         ) from None
 
 
@@ -384,11 +384,13 @@ def _check(study: Study, roster: Roster, key: Key) -> None:
         )
     if not roster.keys:
         raise StudyError(
-            expected="a roster with at least one site that is not revoked",
-            got="none",
+            problem="The roster has no site that is not revoked",
             hint="add the sites first: dpcausal federation admit.",
         )
     if study.secure_settings:
         check_sites(study.secure_settings, roster)
     if unknown := sorted(set(study.epsilons) - set(roster.sites)):
-        raise StudyError(expected="epsilons for sites in the roster", got=", ".join(unknown), hint="check the names.")
+        raise StudyError(
+            problem=f"There are epsilons for sites that are not in the roster: {', '.join(unknown)}",
+            hint="check the names.",
+        )

@@ -130,7 +130,7 @@ class Dispatcher:
         try:
             self.transport.ask(sealed, sites, self.timeout, receive)
         except TransportError as error:
-            closed = f"could not be asked (expected {error.expected}, got {error.got})"
+            closed = f"could not be asked: {error.problem}"
             return {site: SiteResponse(site, closed) for site in sites} | fresh
         return fresh
 

@@ -94,8 +94,7 @@ class Requests:
 
     def _unusable(self, error: Exception) -> LedgerError:
         return LedgerError(
-            expected="a readable and writable file for requests",
-            got=f"{self._file} ({error})",
+            problem=f"The file for requests cannot be read or written: {self._file} ({error})",
             hint="check that its folder exists, that the disk has room, and that dpcausal created the file.",
         )
 
@@ -120,8 +119,7 @@ def check_intact(file: Path) -> int:
 
 def _damaged(file: Path, found: object) -> LedgerError:
     return LedgerError(
-        expected="an intact store of requests",
-        got=f"{file} ({found})"[:200],
+        problem=f"The store of requests is damaged: {file} ({found})"[:300],
         hint="restore the workspace from a backup with: dpcausal federation restore FILE FOLDER.",
     )
 

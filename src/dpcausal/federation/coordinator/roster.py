@@ -63,8 +63,7 @@ class Roster:
         keys = [member.key for member in self.sites.values()]
         if len(set(keys)) != len(keys):
             raise StudyError(
-                expected="a different key for each site",
-                got="the same key twice",
+                problem="Two sites have the same key",
                 hint="ask both sites for their public keys again: dpcausal site key.",
             )
 
@@ -89,8 +88,8 @@ class Roster:
             sites = tomllib.loads(text)
         except (OSError, ValueError, RecursionError) as error:
             raise StudyError(
-                expected="a roster as a TOML document, or the Path of one",
-                got=f"{document if isinstance(document, Path) else 'a text'} ({type(error).__name__})",
+                problem=f"{document if isinstance(document, Path) else 'The text'} cannot be read as a roster in TOML "
+                f"({type(error).__name__})",
                 hint="create one with: dpcausal federation init FOLDER NAME.",
             ) from None
         named = sites.get("sites", {})
@@ -99,7 +98,7 @@ class Roster:
         try:
             return cls({site: build(f"site {site}", Member, member) for site, member in named.items()})
         except SchemaError as error:
-            raise StudyError(expected=error.expected, got=error.got, hint=_HINT) from None
+            raise StudyError(problem=error.problem, hint=_HINT) from None
 
 
 _HINT = "each site needs a table such as [sites.north] with a line key = …"

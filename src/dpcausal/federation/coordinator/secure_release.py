@@ -67,8 +67,7 @@ def check_range(
         large = "it is larger than so many units can add up to" if beyond else ""
         if problem := large or why_impossible(release, n, arm_sizes, study.schema):
             raise RefusedError(
-                expected=f"a sum that {n:,} units of {len(messages)} sites can have",
-                got=f"an impossible one: {problem}",
+                problem=f"{n:,} units of {len(messages)} sites cannot have this sum: {problem}",
                 hint="at least one site sent wrong numbers. Which one cannot be seen: ask the sites to check their "
                 "installations and tables, or run another study with aggregation = 'plain'.",
             )
@@ -83,8 +82,8 @@ def check_sites(settings: SecureSettings, roster: Roster) -> None:
     other = [site for site, key in settings.sites.items() if site not in roster.sites or roster.sites[site].key != key]
     if other:
         raise StudyError(
-            expected="a roster with all sites of the study's table [sites], with the same keys",
-            got=f"no such entry for {', '.join(other)}",
+            problem="The roster lacks sites of the study's table [sites], or has other keys for them: "
+            f"{', '.join(other)}",
             hint="print the table from the roster with: dpcausal federation sites FOLDER.",
         )
 

@@ -99,7 +99,7 @@ class SecureRounds:
             try:
                 ticks = self._opened(numbers, bodies, opened)
             except SessionError as error:
-                raise RefusedError(expected=error.expected, got=error.got, hint=error.hint) from None
+                raise RefusedError(problem=error.problem, hint=error.hint) from None
         late = {site: SiteResponse(site, "answered too late") for site in members if site not in numbers}
         silent = {site: each for site, each in responses.items() if not each.answered}
         return OpenedSum(tuple(ticks), dict(sorted((late | silent | {site: masked[site] for site in numbers}).items())))
@@ -174,8 +174,8 @@ class SecureRounds:
         if len(answers) < least:
             listed = list(found)
             raise RefusedError(
-                expected=f"answers of at least {least} of {len(listed)} sites in round {_place(step)}, {ROUNDS[step]}",
-                got=summary(listed),
+                problem=f"Answers of at least {least} of {len(listed)} sites are needed in round {_place(step)}, "
+                f"{ROUNDS[step]}: {summary(listed)}",
                 hint=_UNPAID if step in ("keys", "shares") else _PAID,
             )
 

@@ -71,5 +71,5 @@ def _requests(store: Path) -> Check:
     try:
         count = check_intact(store)
     except DpcausalError as error:
-        return Check("requests", BROKEN, f"expected {error.expected}, got {error.got}")
+        return Check("requests", BROKEN, error.problem)
     return Check("requests", HEALTHY, f"{count} stored", count)

@@ -38,8 +38,7 @@ class Workspace:
         workspace = cls(folder)
         if workspace.roster_file.exists() or workspace.key_file(name).exists():
             raise StudyError(
-                expected="a folder without a workspace",
-                got=str(folder),
+                problem=f"{folder} holds a workspace already",
                 hint="choose another folder, or use the workspace there.",
             )
         with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
@@ -68,8 +67,8 @@ class Workspace:
         if not is_name(name) or not self.key_file(name).is_file():
             made = sorted(file.stem for file in self.folder.glob("*.key"))
             raise StudyError(
-                expected=f"the key of {name!r}, the study's requester, in {self.folder}",
-                got=f"keys of: {', '.join(made) or 'nobody'}",
+                problem=f"{self.folder} has no key of {name!r}, the study's requester; it has keys of "
+                f"{', '.join(made) or 'nobody'}",
                 hint="name another requester in the study, or create one with: dpcausal federation init FOLDER NAME.",
             )
         return Key.read(name, self.key_file(name))
@@ -84,8 +83,9 @@ class Workspace:
         check_name(name)
         if not self.roster_file.exists() or self.key_file(name).exists():
             raise StudyError(
-                expected=f"a workspace in {self.folder} without a requester {name!r}",
-                got="such a requester" if self.key_file(name).exists() else "no workspace",
+                problem=f"{self.folder} has a requester {name!r} already"
+                if self.key_file(name).exists()
+                else f"There is no workspace in {self.folder}",
                 hint="choose another name, or create a workspace with: dpcausal federation init FOLDER NAME.",
             )
         with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
@@ -102,8 +102,7 @@ class Workspace:
         for site in new:
             if site in roster.sites:
                 raise StudyError(
-                    expected=f"the key and units of {site} in {self.roster_file}, or a new site",
-                    got="another key or number of units",
+                    problem=f"{self.roster_file} has another key or number of units for {site}",
                     hint="edit the file by hand.",
                 )
         if not new:
@@ -131,6 +130,4 @@ def check_name(name: str) -> None:
 
 
 def _unusable(folder: Path, error: Exception) -> StudyError:
-    return StudyError(
-        expected="a writable folder", got=f"{folder} ({type(error).__name__})", hint="choose another folder."
-    )
+    return StudyError(problem=f"{folder} cannot be written ({type(error).__name__})", hint="choose another folder.")

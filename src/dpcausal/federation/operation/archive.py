@@ -62,7 +62,7 @@ def staging(out: Path) -> Iterator[Path]:
         StudyError: If the file exists, or its folder cannot be written.
     """
     if out.exists():
-        raise StudyError(expected="the path of a new file", got=f"{out}, which exists", hint="choose another name.")
+        raise StudyError(problem=f"{out} exists already", hint="choose another name.")
     with (
         redact_errors(OSError, sqlite3.Error, instead=lambda error: _unusable(out, error)),
         tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=".backup") as folder,
@@ -148,8 +148,7 @@ def read_archive(file: Path, kind: str, target: Path) -> Iterator[tuple[Path, Ma
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StudyError(
-            expected="the path of a new or empty folder",
-            got=f"{target}, which holds files",
+            problem=f"{target} holds files, and must be a new or an empty folder",
             hint="choose another path.",
         )
     with redact_errors(OSError, instead=lambda error: _unusable(target, error)):
@@ -177,8 +176,7 @@ def _extract(file: Path, kind: str, folder: Path) -> Manifest:
     found = {each.relative_to(folder).as_posix(): _digest(each) for each in folder.rglob("*") if each.is_file()}
     if found != manifest.files:
         raise StudyError(
-            expected="the files that the manifest of the backup lists",
-            got=f"other contents in {file}",
+            problem=f"{file} does not hold what the manifest of the backup lists",
             hint="this file was changed or damaged: use another backup.",
         )
     for each in (folder, *folder.rglob("*")):
@@ -210,15 +208,13 @@ def _digest(file: Path) -> str:
 
 def _not_a_backup(file: Path, kind: str) -> StudyError:
     return StudyError(
-        expected=f"a backup that dpcausal {kind} backup wrote, in format {FORMAT}",
-        got=str(file),
+        problem=f"{file} is not a backup that dpcausal {kind} backup wrote, in format {FORMAT}",
         hint="use the file as it was written.",
     )
 
 
 def _unusable(path: Path, error: Exception) -> StudyError:
     return StudyError(
-        expected="files that can be read, and room to write",
-        got=f"{path} ({getattr(error, 'strerror', None) or error})",
+        problem=f"A file cannot be read or written: {path} ({getattr(error, 'strerror', None) or error})",
         hint="check the disk and the owner of the folders; nothing was changed.",
     )

@@ -214,7 +214,6 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
 
 def _unreadable() -> TransportError:
     return TransportError(
-        expected="a request or a message as this version of dpcausal writes it",
-        got="something else",
+        problem="This is not a request or a message as this version of dpcausal writes it",
         hint="run the same version of dpcausal at all sites and at the coordinator.",
     )

@@ -22,8 +22,7 @@ try:
     )
 except ImportError:
     raise MissingExtraError(
-        expected="the library cryptography, which signs and masks messages",
-        got="an installation without it",
+        problem="The library cryptography, which signs and masks messages, is not installed",
         hint='pip install "dpcausal[federation]".',
     ) from None
 
@@ -175,8 +174,7 @@ def _parts(sealed: str) -> tuple[str, str, str]:
 
 def _not_signed() -> TransportError:
     return TransportError(
-        expected="a signed text as dpcausal writes it",
-        got="something else, or an invalid signature",
+        problem="This is not a signed text as dpcausal writes it, or its signature is invalid",
         hint="send the file again, unchanged.",
     )
 
@@ -199,7 +197,6 @@ def _no_passphrase(name: str, got: str) -> TransportError:
 
 def _no_key(file: Path) -> TransportError:
     return TransportError(
-        expected="a key file that dpcausal created",
-        got=str(file),
+        problem=f"{file} is not a key file that dpcausal created",
         hint="create one with: dpcausal site init FOLDER NAME.",
     )

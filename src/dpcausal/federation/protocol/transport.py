@@ -146,7 +146,7 @@ class FileTransport:
 
     def _unavailable(self, error: Exception) -> TransportError:
         return TransportError(
-            expected="a readable and writable folder for requests and messages",
-            got=f"{self.folder} ({type(error).__name__})",
+            problem=f"The folder for requests and messages cannot be read or written: {self.folder} "
+            f"({type(error).__name__})",
             hint="check that it exists and that you own it.",
         )

@@ -16,8 +16,7 @@ try:
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 except ImportError:
     raise MissingExtraError(
-        expected="the library cryptography, which signs and masks messages",
-        got="an installation without it",
+        problem="The library cryptography, which signs and masks messages, is not installed",
         hint='pip install "dpcausal[federation]".',
     ) from None
 

@@ -9,8 +9,7 @@ try:
     import shamirs
 except ImportError:
     raise MissingExtraError(
-        expected="the library shamirs, which shares secrets among sites",
-        got="an installation without it",
+        problem="The library shamirs, which shares secrets among sites, is not installed",
         hint='pip install "dpcausal[federation]".',
     ) from None
 

@@ -218,8 +218,7 @@ class AuditLog:
         """Return how far the locked log goes, after verifying what changed since the index was written."""
         if not self._index.exists and _complete_size(descriptor) > 0:
             raise LedgerError(
-                expected=f"the index of the audit log: {self._index.file}",
-                got="no such file",
+                problem=f"The index of the audit log is not there: {self._index.file}",
                 hint="restore it from a backup together with the audit log. If it is lost, read the audit log, and "
                 "make an index with: dpcausal site audit-log FOLDER --rebuild-index.",
             )
@@ -263,16 +262,14 @@ class AuditLog:
 
     def _unusable(self, reason: str) -> LedgerError:
         return LedgerError(
-            expected=f"a readable and writable audit log: {self._file}",
-            got=reason,
+            problem=f"The audit log cannot be read or written: {self._file} ({reason})",
             hint="free disk space or check the owner of the file, and try again. An event that is not in the audit log "
             "has no effect.",
         )
 
     def _cut(self) -> LedgerError:
         return LedgerError(
-            expected=f"an audit log that goes on where its index ends: {self._file}",
-            got="a log that was cut or rewritten",
+            problem=f"The audit log was cut or rewritten: {self._file}",
             hint="restore the audit log from a backup; until then the site does not answer.",
         )
 

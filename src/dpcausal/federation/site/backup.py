@@ -97,7 +97,7 @@ def restore_site(file: Path, folder: Path) -> Restored:
         open_ledger(folder, policy).verify()
         unconfirmed = Changes(folder).unconfirmed()
     except LedgerError as error:
-        stopped = f"expected {error.expected}, got {error.got}"
+        stopped = error.problem
         return Restored(manifest, found, missing, stopped, (error.hint.removesuffix("."), *renewed))
     if unconfirmed:
         return Restored(manifest, found, missing, str(unconfirmed), renewed if unconfirmed.older else renewed[:1])
@@ -145,9 +145,7 @@ def _check(staged: Path, folder: Path, policy: Policy) -> None:
         ledger = Ledger(f"sqlite:///{own}", witness=witness_address(folder, policy))
         ledger.verify()
         if ledger.check_receipts(ResponseStore(staged / MESSAGES).receipts()):
-            raise LedgerError(
-                expected="a copy of the ledger with all receipts", got="some are missing", hint="try again."
-            )
+            raise LedgerError(problem="The copy of the ledger lacks receipts", hint="try again.")
 
 
 def _ledger_file(folder: Path, policy: Policy) -> Path | None:
@@ -170,8 +168,7 @@ def _no_answer(folder: Path, seconds: float) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > end:
                     raise StudyError(
-                        expected="a moment in which the site makes no answer",
-                        got=f"none in {seconds:g} seconds",
+                        problem=f"The site was making answers all of the {seconds:g} seconds that this waited",
                         hint="try again later.",
                     ) from None
                 time.sleep(0.1)

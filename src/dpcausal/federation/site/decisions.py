@@ -62,9 +62,7 @@ class Decision:
             (len(self.why) <= 2_000, "a reason of at most 2,000 characters"),
         ):
             if not holds:
-                raise StudyError(
-                    expected=f"in a decision, {expected}", got="another value", hint="make the decision again."
-                )
+                raise StudyError(problem=f"A decision needs {expected}", hint="make the decision again.")
 
     @property
     def time(self) -> datetime:
@@ -152,8 +150,7 @@ def check_requester(person: Person, requester: str, requesters: Mapping[str, str
     """Raise if a person asks for the study: nobody approves an own study, under whatever name or key."""
     if identity(person.name) == identity(requester) or (person.key and person.key == requesters.get(requester)):
         raise StudyError(
-            expected="an approval by somebody other than the requester of the study",
-            got=f"{person.name}, who requests it",
+            problem=f"{person.name} requests this study, so an approval must come from somebody else",
             hint="ask another approver of this site.",
         )
 

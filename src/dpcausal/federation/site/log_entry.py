@@ -98,8 +98,7 @@ def read_entry(place: int, line: bytes) -> LogEntry:
 def broken_at(place: int) -> LedgerError:
     """Return the error for a line that is not as it was written."""
     return LedgerError(
-        expected=f"an intact audit log at line {place + 1}",
-        got="a line that was changed, removed or inserted",
+        problem=f"The audit log was changed at line {place + 1}: the line was changed, removed or inserted",
         hint="restore the audit log from a backup; until then the site does not answer.",
     )
 

@@ -73,8 +73,8 @@ class Person:
         ):
             if not holds:
                 raise StudyError(
-                    expected=f"for a person of a site, {expected}",
-                    got=f"name {self.name!r}, roles {self.roles!r}, key {self.key!r}, login {self.login!r}"[:300],
+                    problem=f"A person of a site needs {expected}; there is "
+                    f"name {self.name!r}, roles {self.roles!r}, key {self.key!r}, login {self.login!r}",
                     hint="dpcausal site create-person-key FILE creates a key and prints its public part.",
                 )
 
@@ -103,8 +103,7 @@ class People:
     def __post_init__(self) -> None:
         if self.console_key != "" and not is_public_key(self.console_key):
             raise StudyError(
-                expected="console_key: 64 hexadecimal digits",
-                got=repr(self.console_key)[:100],
+                problem=f"console_key must be 64 hexadecimal digits, not {self.console_key!r}"[:200],
                 hint=f"correct {PEOPLE}.",
             )
         keys = [self.console_key, *(person.key for person in self.people)]
@@ -115,8 +114,7 @@ class People:
         ):
             if len(set(values)) != len(values):
                 raise StudyError(
-                    expected=f"people with different names, keys and logins in {PEOPLE}",
-                    got=f"the same {what} twice",
+                    problem=f"Two people in {PEOPLE} have the same {what}",
                     hint="two approvals must be those of two people: give each an own key. Blanks and case in a name "
                     "do not count.",
                 )
@@ -143,7 +141,7 @@ class People:
                 raise _unreadable(folder / PEOPLE, "people that are not a list")
             return cls(tuple(build("person", Person, each) for each in people), document.get("console_key", ""))
         except SchemaError as error:
-            raise StudyError(expected=error.expected, got=error.got, hint=f"correct {PEOPLE}.") from None
+            raise StudyError(problem=error.problem, hint=f"correct {PEOPLE}.") from None
 
     def write(self, folder: Path) -> None:
         """Write the people of the site in a folder: completely or not at all, readable by the site's user only."""
@@ -185,8 +183,7 @@ def remove_person(folder: Path, name: str) -> Person:
     person = people.named(name)
     if person is None:
         raise StudyError(
-            expected="the name of a person of this site",
-            got=repr(name)[:200],
+            problem=f"This site has no person named {name!r}"[:250],
             hint="list them with: dpcausal site people list FOLDER.",
         )
     replace(people, people=tuple(each for each in people.people if each != person)).write(folder)
@@ -215,15 +212,13 @@ def _plain(person: Person) -> dict[str, object]:
 
 def _unreadable(file: Path, got: str) -> StudyError:
     return StudyError(
-        expected=f"a readable list of people, version {VERSION}: {file}",
-        got=got,
+        problem=f"The list of people, version {VERSION}, cannot be read: {file} ({got})",
         hint=f"correct the file, or move it away and add people again with: {_ADD}.",
     )
 
 
 def _not_written(file: Path, error: Exception) -> StudyError:
     return StudyError(
-        expected=f"a writable file: {file}",
-        got=getattr(error, "strerror", None) or type(error).__name__,
+        problem=f"{file} cannot be written ({getattr(error, 'strerror', None) or type(error).__name__})",
         hint="free disk space or check the owner of the folder, and try again. Nothing was changed.",
     )

@@ -71,9 +71,8 @@ class SecureSums:
         )
         if not (listed and _is_count(self.honest, 2) and _is_count(self.colluding, 0)):
             raise StudyError(
-                expected=f"in {FILE}, [secure_sums] with honest of at least 2, colluding of at least 0, and "
-                "[secure_sums.sites] with names and public keys of 64 digits",
-                got="another value",
+                problem=f"In {FILE}, [secure_sums] needs honest of at least 2, colluding of at least 0, and "
+                "[secure_sums.sites] names with public keys of 64 digits",
                 hint="each site prints its own key with: dpcausal site key FOLDER.",
             )
 
@@ -123,8 +122,7 @@ class CustomSumsAllowed:
         sized = _is_count(self.coordinates, 1) and is_number(self.epsilon) and self.epsilon > 0
         if not (_are_texts(self.columns) and sized):
             raise StudyError(
-                expected=f"in {FILE}, [custom_sums] with columns, coordinates of at least 1 and epsilon above 0",
-                got="another value",
+                problem=f"In {FILE}, [custom_sums] needs columns, coordinates of at least 1 and epsilon above 0",
                 hint='write for instance columns = ["score", "dose"], coordinates = 20 and epsilon = 1.0.',
             )
 
@@ -222,7 +220,7 @@ class Policy:
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
         ):
             if not holds:
-                raise StudyError(expected=f"in {FILE}, {expected}", got="another value", hint="correct this line.")
+                raise StudyError(problem=f"{FILE} needs {expected}", hint="correct this line.")
 
     @property
     def memory_bytes(self) -> int:
@@ -262,8 +260,7 @@ class Policy:
             document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise StudyError(
-                expected=f"a readable {FILE} in the site's folder",
-                got=f"{folder} ({type(error).__name__})",
+                problem=f"{FILE} cannot be read in the site's folder {folder} ({type(error).__name__})",
                 hint="create a site with: dpcausal site init FOLDER NAME.",
             ) from None
         check_format(FILE, document, VERSION, _RENAMED)
@@ -274,7 +271,7 @@ class Policy:
             kinds: dict[str, Any] = {"secure_sums": SecureSums, "custom_sums": CustomSumsAllowed}
             sums = {name: build(f"[{name}]", kinds[name], document[name]) for name in kinds if name in document}
         except DpcausalError as error:
-            raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
+            raise StudyError(problem=error.problem, hint=f"correct {FILE}.") from None
         lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public")}
         return cls(**document | lists | sums | {"unit": unit})
 

@@ -95,9 +95,7 @@ def new_site(folder: Path, name: str) -> str:
     if not is_name(name):
         raise StudyError(expected="a name of letters, digits, - and _", got=repr(name), hint="for instance north.")
     if (folder / FILE).exists() or (folder / KEY).exists():
-        raise StudyError(
-            expected="a folder without a site", got=str(folder), hint="choose another folder, or use the site there."
-        )
+        raise StudyError(problem=f"{folder} holds a site already", hint="choose another folder, or use the site there.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / FILE).write_text(_POLICY.format(name=name, version=VERSION), encoding="utf-8")
     (folder / FILE).chmod(0o600)

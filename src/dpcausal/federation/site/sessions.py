@@ -175,7 +175,6 @@ def _other_sum() -> SessionError:
 
 def _not_listed(site: str) -> SessionError:
     return SessionError(
-        expected=f"a study that lists {site} with this site's own public key",
-        got="no such entry in its table [sites]",
+        problem=f"The study's table [sites] does not list {site} with this site's own public key",
         hint="ask the coordinator for a study with the key that dpcausal site key prints.",
     )

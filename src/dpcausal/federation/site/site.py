@@ -359,8 +359,7 @@ class Site:
         against = objections(self.policy, study)
         if against:
             raise StudyError(
-                expected="a study that this site's policy allows",
-                got="; ".join(against),
+                problem=f"This site's policy does not allow the study: {'; '.join(against)}",
                 hint="reject the study, or change the policy first.",
             )
 

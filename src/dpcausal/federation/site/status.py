@@ -76,7 +76,7 @@ def _waiting(folder: Path) -> Check:
         digests = site.inbox.digests()
         count = sum(site.status(digest) == "undecided" for digest in digests)
     except DpcausalError as error:
-        return Check("waiting", ATTENTION, f"unknown: expected {error.expected}")
+        return Check("waiting", ATTENTION, f"unknown: {error.problem}")
     words = f"{count} of {len(digests)} studies wait for a decision"
     return Check("waiting", ATTENTION if count else HEALTHY, words, count)
 
@@ -86,7 +86,7 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         ledger = open_ledger(folder, policy)
         ledger.verify()
     except DpcausalError as error:
-        yield Check("ledger", BROKEN, f"expected {error.expected}, got {error.got}", value=False)
+        yield Check("ledger", BROKEN, error.problem, value=False)
         return
     witnessed = "its witness and " if policy.witness else ""
     yield Check("ledger", HEALTHY, f"whole, with {witnessed}all receipts", value=True)
@@ -100,7 +100,7 @@ def _audit_log(folder: Path) -> Check:
     try:
         days = [entry.at for entry in AuditLog(folder / AUDIT_LOG).stream()]
     except DpcausalError as error:
-        return Check("audit_log", BROKEN, f"expected {error.expected}, got {error.got}")
+        return Check("audit_log", BROKEN, error.problem)
     back = len(dated_back(days))
     words = f", {back} of them dated back: see dpcausal site audit-log" if back else ""
     return Check("audit_log", HEALTHY, f"whole, {len(days)} entries{words}", len(days))
@@ -119,7 +119,7 @@ def _sessions(folder: Path) -> Iterator[Check]:
     try:
         unfinished = unfinished_sessions(folder / SESSIONS)
     except DpcausalError as error:
-        yield Check("sessions", ATTENTION, f"unknown: expected {error.expected}, got {error.got}")
+        yield Check("sessions", ATTENTION, f"unknown: {error.problem}")
         return
     if not unfinished:
         return

@@ -89,8 +89,7 @@ class Inbox:
         text = self.intact(digest)
         if text is None:
             raise StudyError(
-                expected="a study file as it was received",
-                got=f"{digest}.toml, which was changed",
+                problem=f"{digest}.toml was changed since the study was received",
                 hint="remove the file; the coordinator sends it again with its next request.",
             )
         return text

@@ -101,7 +101,7 @@ def _tried(name: str, part: Callable[[], str]) -> Check:
     try:
         return Check(name, HEALTHY, part(), value=True)
     except DpcausalError as error:
-        return Check(name, BROKEN, f"expected {error.expected}, got {error.got}", value=False)
+        return Check(name, BROKEN, error.problem, value=False)
 
 
 def _read_key(workspace: Workspace, name: str) -> str:

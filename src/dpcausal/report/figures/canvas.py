@@ -23,8 +23,7 @@ def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
         from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
     except ImportError:
         raise MissingExtraError(
-            expected="matplotlib, which draws figures",
-            got="an installation without it",
+            problem="The library matplotlib, which draws figures, is not installed",
             hint="pip install 'dpcausal[plots]'.",
         ) from None
     figure = Figure(figsize=(width, height), layout="constrained", dpi=150)

@@ -99,8 +99,7 @@ def _private_folder(within: str | Path, owner: object) -> str:
         folder = tempfile.mkdtemp(prefix="dpcausal-", dir=within)
     except OSError:
         raise TableError(
-            expected="a folder for what does not fit into memory",
-            got=f"no folder can be made in {str(within)!r}",
+            problem=f"No folder can be made in {str(within)!r} for what does not fit into memory",
             hint="name a folder that exists and that you may write to: Resources(spill=…).",
         ) from None
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
@@ -284,8 +283,8 @@ class DuckDBEngine:
                 if "locked" not in str(error):
                     raise
                 raise TableError(
-                    expected="a DuckDB connection in which optimizers can be switched off",
-                    got="one whose configuration is locked",
+                    problem="The configuration of this DuckDB connection is locked, so that its optimizers cannot be "
+                    "switched off",
                     hint="open the table from a connection without lock_configuration.",
                 ) from None
             yield cast("duckdb.DuckDBPyRelation", relation.query(SOURCE, text))
@@ -331,7 +330,6 @@ def _silenced() -> AbstractContextManager[None]:
 
 def _failure(_: Exception) -> EngineError:
     return EngineError(
-        expected="the engine to add up the table",
-        got="a failure, whose message is withheld because it may quote the table",
+        problem="The engine could not add up the table, and its message is withheld because it may quote the table",
         hint="check that the file or database is whole and readable, and that there is enough disk and memory.",
     )

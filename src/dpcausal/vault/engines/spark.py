@@ -101,8 +101,7 @@ class SparkEngine:
             found, failure = set(), _reason(str(error))
         if found != {own}:
             raise EngineError(
-                expected=f"Spark workers with {own}",
-                got=failure or ", ".join(sorted(found)),
+                problem=f"Spark workers need {own}, and have {failure or ', '.join(sorted(found))}",
                 hint="install dpcausal on every worker, in the same Python (PYSPARK_PYTHON, spark.pyspark.python). "
                 "Nothing was debited. Means, strata and regressions on up to ten features need no Python on workers.",
             )
@@ -258,7 +257,6 @@ def _silenced(work: Callable[[], Got]) -> Got:
 
 def _failure(_: Exception) -> EngineError:
     return EngineError(
-        expected="Spark to add up the table",
-        got="a failure, whose message is withheld because it may quote the table",
+        problem="Spark could not add up the table, and its message is withheld because it may quote the table",
         hint="look into Spark's own log; check that its workers run the same Python and dpcausal as this program does.",
     )

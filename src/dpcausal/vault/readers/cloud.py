@@ -48,8 +48,7 @@ def _registered(store: fs.FileSystem, files: Sequence[str], connection: duckdb.D
         from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415 (an extra)
     except ModuleNotFoundError as error:
         raise TableError(
-            expected="a file system for object stores",
-            got=f"no module {error.name!r}",
+            problem=f"The file system for object stores is not installed: there is no module {error.name!r}",
             hint='pip install "dpcausal[cloud]".',
         ) from None
     wrapped = ArrowFSWrapper(store)
@@ -62,8 +61,9 @@ def _found(place: str) -> tuple[fs.FileSystem, list[str]]:
     scheme, _, path = place.partition("://")
     if not re.fullmatch(r"[\w.-]+/[^?@\[\]]+", path):
         raise TableError(
-            expected=f'an address such as "{scheme}://bucket/visits/" or "{scheme}://bucket/visits/2026-*.parquet"',
-            got="another one, which is not shown because it may hold a password",
+            problem=f'An address in this object store is such as "{scheme}://bucket/visits/" or '
+            f'"{scheme}://bucket/visits/2026-*.parquet"; what was given is not shown because it may hold a '
+            "password",
             hint="leave credentials and options to the environment, such as AWS_PROFILE or AWS_REGION.",
         )
     store, _ = fs.FileSystem.from_uri(f"{scheme}://{path.partition('/')[0]}")
@@ -75,14 +75,12 @@ def _found(place: str) -> tuple[fs.FileSystem, list[str]]:
     files = [file for file in listed if file.endswith(".parquet") and _is_meant(file[len(base) :], path[len(base) :])]
     if not files or (star and not path.endswith(".parquet")):
         raise TableError(
-            expected="a .parquet file, a folder or a glob of some",
-            got=f"none at {PurePosixPath(path).name!r} of that bucket",
+            problem=f"There is no .parquet file at {PurePosixPath(path).name!r} of that bucket",
             hint="check the address; other files must be downloaded first.",
         )
     if any(sign in file for file in files for sign in "*?[]"):
         raise TableError(
-            expected="names of files without *, ? and brackets",
-            got="some with such a sign, which would be read as a pattern, and files twice",
+            problem="Names of files hold *, ? or brackets, which would be read as a pattern, and files twice",
             hint="rename those files, or name the others by a glob.",
         )
     return store, sorted(files)
@@ -98,8 +96,7 @@ def _is_meant(file: str, wanted: str) -> bool:
 
 def _readable() -> AbstractContextManager[None]:
     failed = TableError(
-        expected="an object store that can be read",
-        got="a failure, whose message is withheld because it may quote the table",
+        problem="The object store could not be read, and its message is withheld because it may quote the table",
         hint="check the address, credentials, region and endpoint with the store's own program.",
     )
     return redact_errors(duckdb.Error, pa.ArrowException, OSError, instead=lambda _: failed)

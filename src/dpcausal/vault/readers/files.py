@@ -15,12 +15,19 @@ from dpcausal.schema.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import families_of
-from dpcausal.vault.readers.headers import check_names, check_separator, has_bare_returns, header_mistakes, header_of
+from dpcausal.vault.readers.headers import (
+    SEPARATORS,
+    check_names,
+    has_bare_returns,
+    header_mistakes,
+    header_of,
+    separator_of,
+)
 
-TABLES = (
-    "a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis table, a "
-    '.parquet or .csv file, a folder of .parquet files, a glob such as "visits/*.csv", "s3://bucket/visits/", '
-    '"gs://bucket/visits/", "warehouse.duckdb#visits" or "postgresql://user@host/database#schema.table"'
+OPENS = (
+    "A vault opens a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis "
+    'table, a .parquet or .csv file, a folder of .parquet files, a glob such as "visits/*.csv", "s3://bucket/visits/", '
+    '"gs://bucket/visits/", "warehouse.duckdb#visits" or "postgresql://user@host/database#schema.table".'
 )
 """What a vault can open, in words."""
 
@@ -46,11 +53,17 @@ def file_families(place: str, connection: duckdb.DuckDBPyConnection) -> Mapping[
     with _readable(place):
         if _are_csv(place):
             file = _found(place)[0]
-            names = header_of(file)
+            names = header_of(file, separator_of(file))
             check_names(file, names)
             return dict.fromkeys(names)
         read = "SELECT * FROM read_parquet($file, hive_partitioning=false)"
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
+
+
+def separator_between(place: str) -> str:
+    """Return what stands between the columns of a .csv file, in words; "commas" for any other table."""
+    csv = _IN_DUCKDB_FILE not in place and "://" not in place and _are_csv(place)
+    return SEPARATORS[separator_of(_found(place)[0])] if csv else SEPARATORS[","]
 
 
 def mistakes_in_lines(place: str) -> list[str]:
@@ -59,7 +72,9 @@ def mistakes_in_lines(place: str) -> list[str]:
         return []
     with _readable(place):
         files = _found(place) if _are_csv(place) else []
-        headers = (f"header: {words}" for file in files for words in header_mistakes(header_of(file)))
+        headers = (
+            f"header: {words}" for file in files for words in header_mistakes(header_of(file, separator_of(file)))
+        )
         broken = (
             ["lines: carriage returns without quotation marks end records"] if any(map(has_bare_returns, files)) else []
         )
@@ -83,8 +98,7 @@ def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duc
         return connection.sql(f"SELECT * FROM warehouse.{'.'.join(map(DUCKDB.column, parts))}")  # noqa: S608 (quoted)
     except duckdb.Error:
         raise TableError(
-            expected=f"a table or view {name!r} that can be read in {path.name!r}",
-            got="none",
+            problem=f"There is no table or view {name!r} in {path.name!r} that can be read",
             hint="check its name, write schema.table if it is not in main, and close what has the file open to write. "
             "A view that reads other files is not followed: name these files as the table.",
         ) from None
@@ -98,17 +112,15 @@ def _are_csv(place: str) -> bool:
     if not folder and not place.endswith((".parquet", ".csv", ".csv.gz")):
         hint = "write the table's name after it: warehouse.duckdb#visits." if place.endswith(".duckdb") else ""
         raise TableError(
-            expected=TABLES,
-            got=f"the file {Path(place).name!r}",
-            hint=hint or "save it as .csv with commas, or as .parquet.",
+            problem=f"A vault cannot open the file {Path(place).name!r}",
+            hint=hint or "save it as .csv or as .parquet.",
         )
     return not folder and not place.endswith(".parquet")
 
 
 def _readable(place: str) -> AbstractContextManager[None]:
     broken = TableError(
-        expected=f"a readable table in {Path(place).name!r}",
-        got="a file that cannot be read",
+        problem=f"The table in {Path(place).name!r} cannot be read",
         hint="check that each file is whole and is what its name says.",
     )
     return redact_errors(duckdb.Error, pa.ArrowException, OSError, EOFError, zlib.error, instead=lambda _: broken)
@@ -131,8 +143,7 @@ def _found(place: str) -> list[str]:
 
 def _no_file(place: str) -> TableError:
     return TableError(
-        expected="a file, or a folder or glob of some",
-        got=f"no file at {place!r}",
+        problem=f"There is no file at {place!r}",
         hint="check the path and working folder; a folder is for .parquet files, for others write folder/*.csv.",
     )
 
@@ -175,14 +186,14 @@ def check_types(
             kind = types.get(name, "nested")
             if kind != first.setdefault(name, kind):
                 raise TableError(
-                    expected=f"one type of column {name!r} in all files",
-                    got=f"{first[name]} and, in {Path(file).name!r}, {kind}",
+                    problem=f"The column {name!r} has the type {first[name]} and, in {Path(file).name!r}, the "
+                    f"type {kind}",
                     hint="write the files anew with one type.",
                 )
             if name in keys and "timeUnit=milliseconds" in kind:
                 raise TableError(
-                    expected=f"a column {name!r} with times in microseconds, or dates, numbers or text",
-                    got=f"the type {kind}",
+                    problem=f"The column {name!r} must hold times in microseconds, dates, numbers or text, and has the "
+                    f"type {kind}",
                     hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
                 )
 
@@ -193,22 +204,20 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     Columns that are not declared may have any names, none, or the same: they only keep their place.
     """
     files, used = _found(place), columns_used(schema)
-    headers = [header_of(file) for file in files]
-    for file, each in zip(files, headers, strict=True):
-        # First: of files without a header nothing more is shown, whatever their first lines are.
-        check_separator(file, used)
+    separator = separator_of(files[0], used)
+    headers = [header_of(file, separator) for file in files]
+    for each in headers:
         check_columns(used, each)
     header = headers[0]
     if any(each != header for each in headers):
         raise TableError(
-            expected="the same columns in all files, in one order",
-            got="others in some",
+            problem="Some files have other columns than the first one, or another order of them",
             hint="write the files anew, or as .parquet, where only declared columns must agree.",
         )
     other = f"not {max(used, key=len)}"  # longer than any that is declared
     names = [name if name in used else f"{other} {place}" for place, name in enumerate(header)]
     return connection.read_csv(
         list(map(glob.escape, files)),  # type: ignore[arg-type]  # a list is fine; DuckDB's types do not say so
-        header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"', escapechar='"',
-        strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
+        header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=separator,
+        quotechar='"', escapechar='"', strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
     )  # fmt: skip

@@ -38,8 +38,7 @@ def collected(frame: Any, schema: Schema) -> Any:  # noqa: ANN401 (of polars, wh
 
 def _not_computed(_: Exception) -> EngineError:
     return EngineError(
-        expected="polars to compute the lazy frame",
-        got="a failure, whose message is withheld because it may quote the table",
+        problem="polars could not compute the lazy frame, and its message is withheld because it may quote the table",
         hint="collect the frame where the table may be seen, and correct what fails there.",
     )
 

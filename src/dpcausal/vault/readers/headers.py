@@ -13,7 +13,9 @@ from dpcausal.errors import TableError
 from dpcausal.schema.cells import folded
 from dpcausal.utils.plain_text import is_plain_text
 
-_OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+"""What may stand between columns, in the order in which it is tried."""
+
 _LONGEST = 200
 _LONGEST_HEADER, _CHUNK = 100_000, 1_000_000
 _NUMBER = rb"[^0-9a-z]*[0-9]+(?:[., '_:/-][0-9]+)*[^0-9a-z]*[a-z%]{0,3}"
@@ -54,18 +56,15 @@ def has_bare_returns(file: str) -> bool:
     return False
 
 
-def check_separator(file: str, declared: Sequence[str]) -> None:
-    """Raise where the declared names are in the first line with other signs than commas between them.
+def separator_of(file: str, declared: Sequence[str] = ()) -> str:
+    """Return the sign between the columns of a file, by its first line alone.
 
-    Only declared names decide on it: of a file without a header nothing is shown, whatever its first record is.
+    It is the first one that gives all declared names, or, where none are declared, that which makes the most cells.
+    Only declared names decide for a vault: what else stands in the first line may be a record.
     """
-    for sign, word in _OTHER_SIGNS.items():
-        if set(declared) <= set(header_of(file, sign)):
-            raise TableError(
-                expected=f"names of columns, with commas between them, in the first line of {Path(file).name!r}",
-                got=f"names with {word} between them",
-                hint=f"this file is separated by {word}; save it with commas.",
-            )
+    if declared:
+        return next((sign for sign in SEPARATORS if set(declared) <= set(header_of(file, sign))), ",")
+    return max(SEPARATORS, key=lambda sign: len(header_of(file, sign)))  # a comma where several make as many
 
 
 def header_mistakes(names: Sequence[str]) -> list[str]:
@@ -78,7 +77,6 @@ def header_mistakes(names: Sequence[str]) -> list[str]:
     found = [
         ("cells that look like values", any(_VALUE.fullmatch(cell) or len(cell) > _LONGEST for cell in cells)),
         ("control characters", not all(map(is_plain_text, names))),
-        ("other signs than commas", len(names) == 1 and any(sign in names[0] for sign in _OTHER_SIGNS)),
         ("cells without a name", b"" in cells[1:] or not any(cells)),
         ("names that stand twice", len(set(cells)) != len(cells)),
     ]
@@ -92,10 +90,8 @@ def check_names(file: str, names: Sequence[str]) -> None:
     """
     if header_mistakes(names):
         raise TableError(
-            expected=f"the names of different columns, with commas between them, in the first line of "
-            f"{Path(file).name!r}",
-            got="something else, which is not shown because it may be somebody's record",
+            problem=f"The first line of {Path(file).name!r} does not hold the names of different columns; it is not "
+            "shown because it may be somebody's record",
             hint="the first line of a .csv file holds the names: add one, with a name of its own for each column. No "
-            "name may stand twice, be empty, or look like a number, a date or another value. Save a file with "
-            "semicolons or tabs with commas.",
+            "name may stand twice, be empty, or look like a number, a date or another value.",
         )

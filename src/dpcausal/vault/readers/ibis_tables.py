@@ -48,8 +48,7 @@ class IbisTable:
         for name in used:
             if not (kinds[name].is_numeric() or kinds[name].is_boolean() or kinds[name].is_string()):
                 raise TableError(
-                    expected=f"a column {name!r} of numbers, booleans or text",
-                    got=f"the type {kinds[name]}",
+                    problem=f"The column {name!r} must hold numbers, booleans or text, and has the type {kinds[name]}",
                     hint="convert it in the expression: a date to the number of days since another one, a key to text.",
                 )
         self._table = table.select(*used)
@@ -138,7 +137,6 @@ def _silenced() -> AbstractContextManager[None]:
 
 def _failure(_: Exception) -> EngineError:
     return EngineError(
-        expected="the warehouse to add up the table",
-        got="a failure, whose message is withheld because it may quote the table",
+        problem="The warehouse could not add up the table, and its message is withheld because it may quote the table",
         hint="look into the warehouse's own log; check the table's name, your right to read it, and the connection.",
     )

@@ -153,8 +153,7 @@ def _parts(address: str) -> tuple[str, str, str]:
     server, _, name = address.rpartition("#")
     if not server or not all(name.split(".", 1)):
         raise TableError(
-            expected='a table in PostgreSQL as "postgresql://user@host/database#schema.table"',
-            got="an address without the name of a table after #",
+            problem="The address does not end in # and the name of a table",
             hint="write a # inside of a password as %23, or better keep the password in ~/.pgpass.",
         )
     return server, name, ".".join(map(DUCKDB.column, name.split(".", 1)))
@@ -166,13 +165,13 @@ def _connected(server: str) -> "Connection":
         from adbc_driver_postgresql import dbapi  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise TableError(
-            expected="the Arrow driver of PostgreSQL, and sqlglot",
-            got=f"no module {error.name!r}",
+            problem=f"The Arrow driver of PostgreSQL, or sqlglot, is not installed: there is no module {error.name!r}",
             hint='pip install "dpcausal[postgres]".',
         ) from None
     unreachable = TableError(
-        expected="a PostgreSQL server to read from",
-        got="no connection; the driver's message is withheld because it may hold a password",
+        problem="There is no connection to the PostgreSQL server; the driver's message is withheld because "
+        "it may hold a "
+        "password",
         hint="try the address, up to the #, with psql.",
     )
     with _silenced(unreachable):
@@ -197,8 +196,8 @@ def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
     for column in used:
         if types[column] not in _SENT:
             raise TableError(
-                expected=f"a column {column!r} of numbers, text, dates or times",
-                got=f"the type {types[column]}",
+                problem=f"The column {column!r} must hold numbers, text, dates or times, and has the type "
+                f"{types[column]}",
                 hint="convert the column, in a view for instance.",
             )
     days = {column for column in dated_columns(schema) if types[column] in _DATED}
@@ -229,16 +228,14 @@ def _summed(described: "Sequence[tuple[str, str, int, bool]]", used: "Sequence[s
 
 def _unreadable(name: str) -> TableError:
     return TableError(
-        expected=f"a table or view {name!r} that can be read",
-        got="none of that name, or no right to read it",
+        problem=f"PostgreSQL has no table or view {name!r}, or no right to read it was given",
         hint="names are as PostgreSQL keeps them, mostly in small letters; write schema.table if it is not found.",
     )
 
 
 def _broken() -> EngineError:
     return EngineError(
-        expected="PostgreSQL to send the table",
-        got="a failure, whose message is withheld because it may quote the table",
+        problem="PostgreSQL could not send the table, and its message is withheld because it may quote the table",
         hint="look into the server's own log; if it ended the transaction or the connection, open the vault again.",
     )
 

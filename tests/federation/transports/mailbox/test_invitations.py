@@ -75,7 +75,7 @@ def test_mailbox_is_created_once_and_read_whole(tmp_path: Path) -> None:
     assert Mailbox.read(mailbox.folder) == mailbox
     assert (mailbox.host, mailbox.port) == ("mailbox.example", 8443)
     assert mailbox.database_address == f"sqlite:///{mailbox.folder / 'mailbox.db'}"
-    with pytest.raises(StudyError, match="without a mailbox"):
+    with pytest.raises(StudyError, match="has a mailbox already"):
         Mailbox.create(mailbox.folder, ADDRESS, "sqlite:///mailbox.db", {}, 1)
     (mailbox.folder / "mailbox.toml").write_text('version = 1\naddress = "http://x"\n')
     with pytest.raises(StudyError, match=r"mailbox\.toml"):

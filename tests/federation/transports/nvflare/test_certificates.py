@@ -127,7 +127,7 @@ def test_running_site_and_server_end_when_their_certificates_expire(network: Pat
             code, printed = ended(process, own + SECONDS)
             after = time.monotonic() - began - own
             assert code == 3, printed
-            assert "Error: expected a certificate that has not expired" in printed
+            assert "Error: This needs a certificate that has not expired" in printed
             assert re.search(r"Warning: The certificate of .* expires on .*, in 0 days", printed)
             assert after < SECONDS, f"{who} ended {after:.1f} s after its certificate"
     finally:

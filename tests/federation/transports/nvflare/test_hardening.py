@@ -84,7 +84,7 @@ def test_permissive_setting_is_named(tmp_path: Path, part: str, file: str, place
     change(strict / file, place, value)
     with pytest.raises(TransportError) as refused:
         check_hardened(strict)
-    assert " ".join([file, *map(str, place)]) in refused.value.got
+    assert " ".join([file, *map(str, place)]) in refused.value.problem
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_second_requester_has_a_key_and_a_kit_of_its_own(workspace: Path) -> Non
     assert run("federation", "key", workspace, "cleo").strip() in said
     admin = workspace / "nvflare" / "requesters" / "cleo" / "startup" / "fed_admin.json"
     assert json.loads(admin.read_text())["admin"]["username"] == "cleo@dpcausal.org"
-    assert "such a requester" in run("federation", "add-requester", workspace, "cleo", code=2)
+    assert "has a requester" in run("federation", "add-requester", workspace, "cleo", code=2)
 
 
 def test_site_renews_while_its_old_kit_stays(workspace: Path, site: Path) -> None:

@@ -44,7 +44,7 @@ class CallFailedError(TransportError):
     def __init__(self, reason: str, *, got: str, hint: str, retry_after: float = 0.0) -> None:
         self.reason = reason
         self.retry_after = retry_after
-        super().__init__(expected="an answer of the mailbox server", got=got, hint=hint)
+        super().__init__(problem=f"A call of the mailbox failed with {got}", hint=hint)
 
 
 @dataclass(frozen=True)

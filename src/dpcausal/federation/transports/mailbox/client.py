@@ -139,7 +139,7 @@ def _text(pool: urllib3.PoolManager, method: str, url: str, body: bytes, headers
         if reply.status == 200 and len(content) <= LONGEST_REPLY:
             return content.decode("utf-8", errors="replace")
         raise _refused(reply, content)
-    raise CallFailedError(reason, got=f"none ({reason})", hint=_HINTS[reason])
+    raise CallFailedError(reason, got=f"no answer ({reason})", hint=_HINTS[reason])
 
 
 def _refused(reply: urllib3.BaseHTTPResponse, content: bytes) -> CallFailedError:

@@ -40,7 +40,7 @@ class Mailbox:
         """Create a mailbox in a new folder."""
         if (folder / FILE).exists():
             raise StudyError(
-                expected="a workspace without a mailbox", got=str(folder), hint="use it, or remove this folder first."
+                problem=f"The workspace {folder} has a mailbox already", hint="use it, or remove this folder first."
             )
         mailbox = cls(folder, address, database, dict(requesters))
         with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
@@ -107,13 +107,11 @@ class Mailbox:
 
 def _absent(folder: Path, error: Exception) -> StudyError:
     return StudyError(
-        expected=f"a readable {FILE} with version, address, database and [requesters]",
-        got=f"{folder} ({type(error).__name__})",
+        problem=f"{FILE} with version, address, database and [requesters] cannot be read in {folder} "
+        f"({type(error).__name__})",
         hint="create a mailbox with: dpcausal federation mailbox init FOLDER --host HOST.",
     )
 
 
 def _unusable(folder: Path, error: Exception) -> StudyError:
-    return StudyError(
-        expected="a writable folder", got=f"{folder} ({type(error).__name__})", hint="choose another folder."
-    )
+    return StudyError(problem=f"{folder} cannot be written ({type(error).__name__})", hint="choose another folder.")

@@ -378,8 +378,8 @@ def _sqlite(address: str) -> Engine:
 
 def _unusable(error: Exception) -> TransportError:
     return TransportError(
-        expected="a usable database of the mailbox",
-        got=f"{type(error).__name__} ({type(error.__cause__).__name__})",
+        problem=f"The database of the mailbox cannot be used: {type(error).__name__} "
+        f"({type(error.__cause__).__name__})",
         hint="check its address in mailbox.toml, and that it is running; for PostgreSQL install "
         '"dpcausal[federation,postgres]".',
     )

@@ -73,8 +73,7 @@ class MailboxTransport:
         self._client.close()
         if not reached:
             raise TransportError(
-                expected="a mailbox server that can be reached",
-                got=f"none at {self._client.address} in {timeout:g} seconds",
+                problem=f"No mailbox server answered at {self._client.address} in {timeout:g} seconds",
                 hint="start it with: dpcausal federation mailbox serve FOLDER; check that its port is open.",
             )
 

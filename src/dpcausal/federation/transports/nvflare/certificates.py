@@ -133,7 +133,7 @@ def _read(file: Path) -> x509.Certificate:
         OSError,
         ValueError,
         instead=lambda error: CertificateError(
-            expected=f"a certificate in {file}", got=f"none ({type(error).__name__})", hint="create the kit again."
+            problem=f"There is no readable certificate in {file} ({type(error).__name__})", hint="create the kit again."
         ),
     ):
         return x509.load_pem_x509_certificate(file.read_bytes())

@@ -52,8 +52,7 @@ def check_hardened(kit: Path) -> None:
     found = list(_permissive(kit))
     if found:
         raise TransportError(
-            expected=f"the hardened settings of dpcausal in {kit}",
-            got="; ".join(found),
+            problem=f"{kit} does not have the hardened settings of dpcausal: {'; '.join(found)}",
             hint="create the kit again, with dpcausal federation renew FOLDER for the server, or with dpcausal site "
             "renew FOLDER for a site.",
         )
@@ -87,7 +86,7 @@ def _read(file: Path) -> Any:  # noqa: ANN401 (JSON)
         OSError,
         ValueError,
         instead=lambda _: TransportError(
-            expected=f"a readable settings file {file}", got="none", hint="create the kit again."
+            problem=f"The settings file {file} cannot be read", hint="create the kit again."
         ),
     ):
         return json.loads(file.read_text(encoding="utf-8"))

@@ -25,8 +25,8 @@ def new_network(folder: Path, federation: str) -> Path:
     known = networks(folder)
     if federation in known:
         raise StudyError(
-            expected=f"a federation that this site has not requested a kit of yet; it has: {', '.join(known)}",
-            got=federation,
+            problem=f"This site has requested a kit of {federation} already; it has requested kits of "
+            f"{', '.join(known)}",
             hint="renew the kit with: dpcausal site renew FOLDER; or, to start again, remove the folder "
             f"{known[federation]}, and the coordinator must admit the site again.",
         )

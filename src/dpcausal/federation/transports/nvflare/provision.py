@@ -235,7 +235,7 @@ def _create_folder(folder: Path) -> None:
 
 def _unusable(folder: Path, error: Exception) -> TransportError:
     return TransportError(
-        expected="the path of a new folder", got=f"{folder} ({type(error).__name__})", hint="choose another path."
+        problem=f"{folder} is not the path of a new folder ({type(error).__name__})", hint="choose another path."
     )
 
 
@@ -296,4 +296,4 @@ def _nvflare(folder: Path, *command: object) -> dict[str, Any]:
 def _refused(command: tuple[object, ...], got: str, hint: str) -> TransportError:
     if "--" in hint:  # an option of NVFlare's own command, which ours does not have
         hint = "remove or rename the file that is in the way, and try again."
-    return TransportError(expected=f"nvflare {command[0]} {command[1]} to succeed", got=got, hint=hint)
+    return TransportError(problem=f"nvflare {command[0]} {command[1]} failed: {got}", hint=hint)

@@ -60,8 +60,7 @@ class FlareTransport:
             time.sleep(_PAUSE)
         if not reached:
             raise TransportError(
-                expected="an NVFlare server that this kit can reach",
-                got=f"none with {self.kit} in {timeout:g} seconds",
+                problem=f"No NVFlare server answered {self.kit} in {timeout:g} seconds",
                 hint="check that the server is running and its port is open, and that dpcausal was installed with "
                 '"dpcausal[federation]".',
             )
