@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.experiment.template import experiment_to_fill_in
 
 CATALOGUE = """
 version = 1
@@ -84,6 +85,30 @@ def test_experiment_uses_metrics_by_name_and_records_the_version() -> None:
     assert "revenue within 7 days" in card.to_html()
 
 
+RATIO = """
+[metrics."clicks per view"]
+description = "clicks per view within 7 days"
+owner = "search"
+column = { kind = "real", name = "clicks", low = 0, high = 30, missing = 0 }
+denominator = { kind = "real", name = "views", low = 0, high = 40, missing = 0 }
+earlier = { slope = 0.2, centre = 12, low = -8, high = 9 }
+"""
+
+
+def test_catalogue_holds_what_is_earlier() -> None:
+    catalogue = dpc.MetricCatalogue.from_toml(CATALOGUE + RATIO)
+    assert dpc.MetricCatalogue.from_toml(catalogue.to_toml()).digest == catalogue.digest
+    assert catalogue.metric("clicks per view").earlier == dpc.Earlier(slope=0.2, centre=12, low=-8, high=9)
+    columns = ("arm", "clicks", "views")
+    assert catalogue.usable(columns) == ("clicks per view",)
+    text = experiment_to_fill_in(catalogue, columns)
+    assert 'use = "clicks per view"' in text
+    assert "of the columns arm\n" in text
+    other = RATIO.replace("clicks per view", "clicks").replace("high = 30", "high = 20")
+    with pytest.raises(DpcausalError, match="one declaration of the column 'clicks'"):
+        dpc.MetricCatalogue.from_toml(CATALOGUE + RATIO + other)
+
+
 def test_digest_is_of_definitions_and_not_of_the_file() -> None:
     digests = {
         dpc.MetricCatalogue.from_toml(text).digest
@@ -143,6 +168,27 @@ def ask(*words: str | Path) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def malformed_scorecards_are_not_shown(folder: Path) -> None:
+    """Check that a scorecard which lacks something is named as none, and that the other experiments are shown."""
+    file = folder / "checkout.json"
+    card = json.loads(file.read_text(encoding="utf-8"))
+    for changed in ({"decisions": [{"arm": "new", "action": "run", "reasons": []}]}, {"n": "many"}, {"looks": 8}):
+        file.write_text(json.dumps(card | changed), encoding="utf-8")
+        status, words = ask("watch", folder)
+        assert status == 1
+        assert "a scorecard in checkout.json" in words
+        assert "not started" in words
+    file.write_text(json.dumps(card), encoding="utf-8")
+
+
+def pages_elsewhere_have_links(folder: Path) -> None:
+    """Check that a page in another folder links to the scorecards where they are."""
+    page = folder / "pages of all" / "all.html"
+    page.parent.mkdir()
+    assert ask("watch", folder, "--html", page)[0] == 0
+    assert '<a href="../checkout.html">checkout</a>' in page.read_text(encoding="utf-8")
+
+
 def test_commands_go_from_a_catalogue_to_a_page_of_all_experiments(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     n, arm = 4_000, random.choice(["old", "new"], 4_000)
@@ -195,10 +241,12 @@ def test_commands_go_from_a_catalogue_to_a_page_of_all_experiments(tmp_path: Pat
     assert "<b>later" not in page
     assert "✓ ship" in page
     (tmp_path / "broken.toml").unlink()
+    pages_elsewhere_have_links(tmp_path)
     status, words = ask("watch", tmp_path)
     assert status == 0
     assert "not started" in words
 
+    malformed_scorecards_are_not_shown(tmp_path)
     # A scorecard that the ledger did not pay for is none of the experiment.
     (tmp_path / "later.json").write_text((tmp_path / "checkout.json").read_text(encoding="utf-8"), encoding="utf-8")
     status, words = ask("watch", tmp_path, "--ledger", f"checkout={tmp_path / 'later.db'}")

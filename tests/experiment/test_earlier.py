@@ -59,8 +59,8 @@ def test_looks_take_what_is_earlier_too() -> None:
     asked = replace(EXPERIMENT, delta=1e-6, cohorts=dpc.Category("week", [1, 2]), planned_n=N)
     ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=100, delta=1e-5), as_of="all")
     vault = dpc.Vault(TABLE, asked.schema, ledger=ledger, as_of="all")
-    cards = [asked.run(vault, look) for look in (1, 2)]
-    line = next(each for each in cards[-1].lines if each.metric == "adjusted" and each.treated == "arm=blue")
+    card = [asked.run(vault, look) for look in (1, 2)][-1]
+    line = next(each for each in card.lines if each.metric == "adjusted" and each.treated == "arm=blue")
     assert line.control_mean == pytest.approx(by_hand("adjusted", "old"), abs=8 * line.privacy_sd + 1e-4)
 
 
@@ -90,6 +90,29 @@ def test_ratio_that_is_far_from_the_earlier_one_says_so() -> None:
     )
     card = far.run(dpc.Vault(TABLE, far.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
     assert "from the earlier one in an arm" in str(card.effect("clicks per views", "arm=blue"))
+
+
+def test_denominator_that_has_moved_is_named() -> None:
+    """Views have a mean of 9: an earlier 12 is far from it, and the effect of the same users is off in proportion."""
+    notes, errors = [], []
+    for centre in (9.0, 12.0):
+        moved = dpc.Metric(CLICKS, denominator=VIEWS, earlier=replace(RATIO, slope=0.3, centre=centre))
+        asked = replace(EXPERIMENT, metrics=[moved, dpc.Metric(VIEWS)])
+        card = asked.run(dpc.Vault(TABLE, asked.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
+        effect = card.effect("clicks per views", "arm=blue")
+        notes.append("the mean of views is over 20% from the earlier" in " ".join(effect.notes))
+        assert any(f"views is still {centre:g}" in each for each in effect.assumptions)
+        errors.append(effect.sampling_sd or 0.0)
+    assert notes == [False, True]
+    assert errors[0] / errors[1] == pytest.approx(12 / 9, rel=0.05)
+    adjusted = EXPERIMENT.rehearsed(N).effect("adjusted", "arm=blue")
+    assert any("lifts rest on it" in each for each in adjusted.assumptions)
+
+
+def test_only_a_ratio_says_what_is_earlier_of_one() -> None:
+    card = EXPERIMENT.run(dpc.Vault(TABLE, EXPERIMENT.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
+    with pytest.raises(DpcausalError, match="the effect of a ratio metric"):
+        dpc.Earlier.ratio(card.effect("revenue", "arm=blue"), centre=9)
 
 
 def test_file_holds_what_is_earlier() -> None:

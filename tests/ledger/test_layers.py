@@ -199,6 +199,7 @@ def test_an_edited_column_of_buckets_is_found(url: str, ledger: str) -> None:
     [
         ({"layer": "other", "buckets": [0]}, "no layer 'other'; it has page, price"),
         ({"layer": "page"}, "buckets of the layer page from 0 to 3"),
+        ({"buckets": [0]}, "a layer of the population people: page, price"),
         ({"layer": "page", "buckets": [4]}, "from 0 to 3"),
         ({"layer": "page", "buckets": [True]}, "from 0 to 3"),
         ({"layer": "page", "buckets": 3}, "from 0 to 3"),

@@ -14,6 +14,7 @@ from dpcausal.schema.layer import LayerClaim
 from dpcausal.vault import coercion
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
+from tests.support.conformance.sums import OpenEngine
 from tests.support.open_engines import OPENED, NotHereError
 
 CLAIM = dpc.Layer("bucket", 8).claim("page", [1, 2, 5])
@@ -96,18 +97,56 @@ def test_unit_whose_records_name_several_buckets_is_in_none() -> None:
     )
 
 
-def neighbours_agree(schema: dpc.Schema) -> bool:
-    """Whether nothing that the engine finds depends on the cells of a unit in a bucket that is not claimed."""
-    table = table_of(COLUMNS["integers"])
-    other = [bucket_of(cell) not in CLAIM.buckets for cell in table["bucket"].to_pylist()]
-    moved = {name: np.where(other, -table[name].to_numpy() + 1, table[name].to_numpy()) for name in ("arm", "y", "x")}
-    return found(table, schema) == found(pa.table({**moved, "bucket": table["bucket"]}), schema)
+ENDS: list[Any] = [math.nan, math.inf, -math.inf, 1.7976931348623157e308, -1.7976931348623157e308, 5e-324, None, 0.5]
+"""What a cell may be moved to: the ends of its type, and what is no number."""
 
 
-def test_cells_of_other_buckets_change_nothing() -> None:
-    assert neighbours_agree(SCHEMA)
+KINDS = (pa.int64(), pa.float64(), pa.float64())
 
 
-def test_a_table_that_lets_others_in_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def neighbours_agree(opened: OpenEngine = open_table, unit: dpc.Unit | None = None) -> bool:
+    """Whether nothing that the engine finds depends on the cells of units in buckets that are not claimed.
+
+    With a unit there are two records of each, and some whose records name a claimed bucket and another one.
+    """
+    schema, buckets = replace(SCHEMA, unit=unit), NUMBERS * 4
+    named = [[bucket] if unit is None else [bucket, 1 if at % 3 == 0 else bucket] for at, bucket in enumerate(buckets)]
+    claimed = [len({*each}) == 1 and each[0] in CLAIM.buckets for each in named]
+    rows = [(who, day, bucket) for who, each in enumerate(named) for day, bucket in enumerate(each)]
+    who, day, bucket = (pa.array(each, pa.int64()) for each in zip(*rows, strict=True))
+    tables = []
+    for moved in ((), *((None, end, end) for end in ENDS)):
+        cells = [(at % 2, at / 40, at / 20 - 1) if claimed[at] or not moved else moved for at, *_ in rows]
+        arm, y, x = (pa.array(each, kind) for each, kind in zip(zip(*cells, strict=True), KINDS, strict=True))
+        tables.append(pa.table({"who": who, "day": day, "arm": arm, "y": y, "x": x, "bucket": bucket}))
+    sums = ["1", "CAST(outcome AS BIGINT)", "CAST(covariate_0 AS BIGINT)"]
+    totals = [opened(table, schema).aggregate({"treatment": 3}, sums, whole=True).tolist() for table in tables]
+    return all(each == totals[0] for each in totals)
+
+
+@pytest.mark.parametrize("unit", [None, UNIT])
+def test_cells_of_other_buckets_change_nothing(unit: dpc.Unit | None) -> None:
+    assert neighbours_agree(unit=unit)
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "clickhouse"])
+def test_cells_of_other_buckets_change_nothing_in_warehouses(engine: str) -> None:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(OPENED[engine]())
+        except NotHereError as error:
+            pytest.skip(str(error))
+        assert neighbours_agree(opened)
+        assert neighbours_agree(opened, UNIT)
+
+
+@pytest.mark.parametrize("unit", [None, UNIT])
+def test_a_table_that_lets_others_in_is_caught(unit: dpc.Unit | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coercion, "_is_claimed", lambda _: "(bucket BETWEEN -1 AND 7)")
-    assert not neighbours_agree(SCHEMA)
+    assert not neighbours_agree(unit=unit)
+
+
+def test_a_table_that_takes_any_bucket_of_a_unit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = "MAX(bucket) OVER (PARTITION BY unit)"
+    monkeypatch.setattr(coercion, "_UNIT_BUCKET", (f"{largest} AS bucket", f"-({largest}) AS opposite_bucket"))
+    assert not neighbours_agree(unit=UNIT)

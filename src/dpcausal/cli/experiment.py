@@ -172,10 +172,11 @@ def watch(
     from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
 
     places = dict(map(_place, ledger or ()))
-    found = watched(folder, places, lambda file: read_experiment(file, catalogue))
+    if html is not None and (html.suffix != ".html" or not html.absolute().parent.is_dir()):
+        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
+    beside = html.absolute().parent if html else folder
+    found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:
-        if html.suffix != ".html" or not html.absolute().parent.is_dir():
-            raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
         html.write_text(watch_page(found), encoding="utf-8")
     typer.echo(json.dumps(watch_document(found)) if as_json else watch_text(found))
     if any(each.problem for each in found):

@@ -1,14 +1,16 @@
 """What `dpcausal experiment watch` reads: experiments, their ledgers and their last scorecards."""
 
 import json
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from dpcausal.cli.options import open_ledger
 from dpcausal.errors import DpcausalError, StudyError
-from dpcausal.experiment.watch import Watched
+from dpcausal.experiment.watch import Watched, watch_document, watch_page
 from dpcausal.release import Receipt
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from dpcausal.ledger import Ledger
 
 
-def watched(folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Experiment"]) -> tuple[Watched, ...]:
-    """Return the state of every experiment in a folder, by the names of their files.
+def watched(
+    folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Experiment"], beside: Path
+) -> tuple[Watched, ...]:
+    """Return the state of every experiment in a folder, by the names of their files; pages as links from `beside`.
 
     Raises:
         StudyError: If there is none, or a ledger is named for one that is not there.
@@ -33,7 +37,7 @@ def watched(folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Ex
             problem=f"{folder} holds no file of an experiment",
             hint="write one with: dpcausal experiment init TABLE.",
         )
-    return tuple(_state(file, ledgers.get(file.stem) or str(file.with_suffix(".db")), read) for file in files)
+    return tuple(_state(file, ledgers.get(file.stem) or str(file.with_suffix(".db")), read, beside) for file in files)
 
 
 def _is_experiment(file: Path) -> bool:
@@ -45,7 +49,7 @@ def _is_experiment(file: Path) -> bool:
     return isinstance(document.get("metrics"), list) and "treatment" in document
 
 
-def _state(file: Path, place: str, read: Callable[[Path], "Experiment"]) -> Watched:
+def _state(file: Path, place: str, read: Callable[[Path], "Experiment"], beside: Path) -> Watched:
     name, looks = file.stem, None
     try:
         experiment = read(file)
@@ -65,8 +69,13 @@ def _state(file: Path, place: str, read: Callable[[Path], "Experiment"]) -> Watc
         budget=budget.epsilon,
         delta=budget.delta,
         scorecard=card,
-        page=file.with_suffix(".html").name if file.with_suffix(".html").exists() else "",
+        page=_link(file.with_suffix(".html"), beside) if file.with_suffix(".html").exists() else "",
     )
+
+
+def _link(page: Path, beside: Path) -> str:
+    """Return the address of a page as a file in a folder names it."""
+    return quote(Path(os.path.relpath(page.absolute(), beside.absolute())).as_posix())
 
 
 def _scorecard(file: Path, name: str, ledger: "Ledger") -> dict[str, Any] | None:
@@ -77,6 +86,8 @@ def _scorecard(file: Path, name: str, ledger: "Ledger") -> dict[str, Any] | None
         card = json.loads(file.read_bytes().decode())
         receipt = Receipt(**card["receipt"])
         is_of = card["name"] == name
+        shown = [Watched(file=file.name, name=name, scorecard=card)]
+        _ = watch_document(shown), watch_page(shown)  # these read all that is shown of it
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StudyError(
             problem=f"{file.name} is not a scorecard that dpcausal wrote ({type(error).__name__})",

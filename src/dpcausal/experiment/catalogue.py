@@ -20,7 +20,7 @@ VERSION = 1
 """The version of the file format."""
 
 _NEEDED = ("description", "owner", "column")
-_OPTIONAL = ("unit", "denominator", "covariate", "lower_is_better", "margin")
+_OPTIONAL = ("unit", "denominator", "covariate", "earlier", "lower_is_better", "margin")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +85,9 @@ class MetricCatalogue:
     @staticmethod
     def _check_columns(metric: Metric, metrics: Sequence[Metric]) -> None:
         """Raise unless all metrics declare a column alike, and it says what a missing value counts as."""
-        for column in metric.declared:
+        for column in metric.in_table:
             for other in metrics:
-                if any(each.name == column.name and each != column for each in other.declared):
+                if any(each.name == column.name and each != column for each in other.in_table):
                     raise StudyError(
                         problem=f"The column {column.name!r} is declared in two ways, by {metric.name!r} and by "
                         f"{other.name!r}",
@@ -117,7 +117,7 @@ class MetricCatalogue:
 
     def usable(self, columns: Collection[str]) -> tuple[str, ...]:
         """Return the names of the metrics whose columns a table has."""
-        return tuple(each.name for each in self.metrics if set(each.columns) <= set(columns))
+        return tuple(each.name for each in self.metrics if set(each.names_in_table) <= set(columns))
 
     def _document(self) -> dict[str, Any]:
         metrics: dict[str, Any] = {}

@@ -38,7 +38,8 @@ _KINDS = {
 }
 
 _FAR = 0.2
-"""A linearised ratio says so where it is further from the earlier one, as a share: there it differs from the ratio."""
+"""A linearised ratio says so where it, or its denominator where that is released too, is further from the earlier one,
+as a share: there it differs from the ratio."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
             note += (
                 f"; the ratio is over {_FAR:.0%} from the earlier one in an arm, where a linearised ratio is another"
             )
+        note += _moved_centre(sums, metric)
     elif metric.covariate:
         slope = _slope(sums, columns, sums.release.value)
         before, left = sizes @ covariances[0, 0], sizes @ (covariances[0, 0] - slope * covariances[0, 1])
@@ -155,6 +157,20 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
     ):
         note += f"; its own noise costs more: without it the interval would be about {1 - left:.0%} narrower"
     return means, note
+
+
+def _moved_centre(sums: _Sums, metric: Metric) -> str:
+    """Return that the denominator of a linearised ratio has moved, where the release shows it; otherwise nothing."""
+    below, earlier = metric.denominator, metric.earlier
+    if below is None or earlier is None or f"total_0 of {below.name}" not in sums.release.names:
+        return ""
+    means = middle_of(below) + sums.of("total", sums.release.value, below.name) / sums.sizes(sums.release.value)
+    if (np.abs(means - earlier.centre) <= _FAR * abs(earlier.centre)).all():
+        return ""
+    return (
+        f"; the mean of {below.name} is over {_FAR:.0%} from the earlier {earlier.centre:g} in an arm, and the "
+        "difference is off in proportion: take a new earlier release"
+    )
 
 
 def _error_alone(sums: _Sums, metric: Metric, outcome: _Column, schema: Schema) -> float:
@@ -255,6 +271,7 @@ def _effect(  # noqa: PLR0913, PLR0917
             if treatment.undeclared is None
             else f"a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}",
             *metric.missing_handling(source.schema),
+            *([_centre_assumed(metric)] if metric.earlier else []),
         ),
         receipts=(release.receipt,),
         notes=(
@@ -267,6 +284,15 @@ def _effect(  # noqa: PLR0913, PLR0917
         arm_sizes=sizes,
         quantity=f"{'linearised ' if metric.earlier else ''}ratio of sums {metric.label}" if ratio else "",
     )
+
+
+def _centre_assumed(metric: Metric) -> str:
+    """Return what a metric with an earlier release takes from it, in words."""
+    other = metric.names_in_table[1]
+    centre = f"the mean of {other} is still {metric.earlier.centre:g}" if metric.earlier else ""
+    if metric.denominator is not None:
+        return f"{centre}, as in the earlier release: the difference is in proportion to it"
+    return f"{centre}, as in the earlier release: means and lifts rest on it, the difference does not"
 
 
 def _what(metric: Metric) -> str:

@@ -31,7 +31,8 @@ class Earlier:
     Attributes:
         slope: For a ratio the earlier ratio; with a covariate the slope on it. Any slope gives an effect that is right
             for a metric with a covariate; a good one gives a narrow interval.
-        centre: The earlier mean of the denominator, or of the covariate.
+        centre: The earlier mean of the denominator, or of the covariate. A difference of ratios is in proportion to it,
+            so the denominator should be a metric too: the scorecard then says where its mean has moved.
         low: The lower bound of column less slope times the other; what is below counts as the bound.
         high: The upper bound.
 
@@ -63,9 +64,9 @@ class Earlier:
             centre: The earlier mean of the denominator, for instance from a metric of its own.
             spread: How many standard deviations of the difference its bounds are apart from 0.
         """
-        if effect.arm_sizes is None or effect.sampling_sd is None:
+        if effect.arm_sizes is None or not effect.sampling_sd or "ratio of sums" not in effect.quantity:
             raise SchemaError(
-                expected="the effect of a metric, with means and sizes of its arms",
+                expected="the effect of a ratio metric, with sampling error, means and sizes of its arms",
                 got=f"one of {effect.outcome}",
                 hint='take it from a scorecard: scorecard.effect("clicks per views").',
             )
@@ -184,11 +185,16 @@ class Metric(_Declared):
         return (self.column, *([second] if second else []))
 
     @property
+    def names_in_table(self) -> tuple[str, ...]:
+        """The names of the columns in the table."""
+        return tuple(each.name for each in self.in_table)
+
+    @property
     def residual(self) -> Residual | None:
         """With `earlier`: the column less the slope times the other one."""
         if self.earlier is None:
             return None
-        one, other = (each.name for each in self.in_table)
+        one, other = self.names_in_table
         slope, low, high = self.earlier.slope, self.earlier.low, self.earlier.high
         return Residual(f"{one} less {slope!r} {other} from {low!r} to {high!r}", one, other, slope, low, high)
 

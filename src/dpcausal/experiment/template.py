@@ -58,7 +58,7 @@ def experiment_to_fill_in(
     """
     names = tuple(dict.fromkeys(chosen)) or catalogue.usable(columns)
     for name in names:
-        if absent := [each for each in catalogue.metric(name).columns if each not in columns]:
+        if absent := [each for each in catalogue.metric(name).names_in_table if each not in columns]:
             raise StudyError(
                 problem=f"The table lacks columns of {name!r}: {', '.join(absent)}",
                 hint="add them to the table, or leave the metric out.",
@@ -69,7 +69,7 @@ def experiment_to_fill_in(
             f"{', '.join(sorted(columns))[:200]}",
             hint="add up events for each user first, under the names that the catalogue has.",
         )
-    used = {column for name in names for column in catalogue.metric(name).columns}
+    used = {column for name in names for column in catalogue.metric(name).names_in_table}
     others = ", ".join(sorted(set(columns) - used))[:_LONGEST] or "of the table"
     text = _HEAD.format(
         file=file,
@@ -91,8 +91,3 @@ def _guardrail(catalogue: MetricCatalogue, name: str) -> str:
     margin = catalogue.margins[name]
     relative = "\nrelative = true" if margin.relative else ""
     return f"\n[[rule.guardrails]]\nmetric = {quoted(name)}\nmargin = {margin.margin!r}{relative}\n"
-
-
-def _metric(catalogue: MetricCatalogue, name: str) -> str:
-    words = quoted(catalogue.metric(name).description)[1:-1]
-    return f"\n# {words}\n[[metrics]]\nuse = {quoted(name)}\n"

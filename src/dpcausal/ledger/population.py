@@ -194,7 +194,8 @@ class Population(Journal[AllocatedTotal]):
             )
         watching = open_witness(witness) if witness else None
         place = watching.address if watching else None
-        allocation = self._allocation(experiment, self.claim(layer, buckets) if layer else None)
+        # Buckets without a layer are a mistake: the experiment would be on everybody.
+        allocation = self._allocation(experiment, self.claim(layer, buckets) if layer or buckets != () else None)
         store = self._store.beside(allocation.ledger)
         refusals.check_apart(store, watching)
         terms = {"budget": budget.to_dict(), "as_of": as_of, "witness": place}

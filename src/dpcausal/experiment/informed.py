@@ -1,0 +1,96 @@
+"""What an earlier scorecard, which is public, says of metrics: caps, linearised ratios and shares of the budget."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dpcausal.experiment.metric import Earlier, Metric
+from dpcausal.experiment.scorecard import Scorecard
+from dpcausal.queries.metric_moments import half_range
+from dpcausal.results.effect import Effect
+from dpcausal.schema.real import Real
+
+
+class _Found(NamedTuple):
+    """What a scorecard found of a metric.
+
+    Attributes:
+        mean: Its value in the control arm.
+        variance: Its variance from unit to unit.
+        noise: The privacy noise in its difference. The variance has about this much noise times half of the range.
+    """
+
+    mean: float
+    variance: float
+    noise: float
+
+
+def informed(metrics: Sequence[Metric], scorecard: Scorecard, spread: float, *, gaussian: bool) -> tuple[Metric, ...]:
+    """Return metrics with what an earlier scorecard says of them, as `Experiment.informed_by` describes it."""
+    found = {effect.outcome: _found(effect) for effect in reversed(scorecard.effects) if not effect.no_interval}
+    caps: dict[str, Real] = {}
+    for each in metrics:
+        one = each.in_table[0]
+        if len(each.in_table) == 1 and isinstance(one, Real) and (known := found.get(each.label)):
+            caps[one.name] = _capped(one, known, spread)
+    shared = {column.name for each in metrics if len(each.in_table) > 1 for column in each.in_table}
+    narrowed = [
+        replace(each, column=caps[name])
+        if len(each.in_table) == 1 and (name := each.column.name) in caps and name not in shared
+        else _linearised(each, found, spread)
+        for each in metrics
+    ]
+    ranges = [_range_in_sds(each, found) for each in narrowed]
+    sizes = [each for each in ranges if each]
+    typical = sum(sizes) / len(sizes) if sizes else 1.0
+    # Neyman's allocation: the sum of all variances, each in units of the metric's own, is least.
+    power = 1.0 if gaussian else 2 / 3
+    return tuple(
+        replace(each, weight=each.weight * ((size or typical) / typical) ** power)
+        for each, size in zip(narrowed, ranges, strict=True)
+    )
+
+
+def _found(effect: Effect) -> _Found:
+    sizes = dict(zip(effect.arm_sizes.names, effect.arm_sizes.values, strict=True)) if effect.arm_sizes else {}
+    parts = sum(1 / max(sizes.get(arm, 1.0), 1.0) for arm in effect.arms)
+    return _Found(effect.control_mean or 0.0, (effect.sampling_sd or 0.0) ** 2 / parts, effect.privacy_sd)
+
+
+def _sd(found: _Found, half: float) -> float:
+    """Return a standard deviation that is not too small because of noise in the variance."""
+    return math.sqrt(found.variance + half * found.noise)
+
+
+def _capped(column: Real, found: _Found, spread: float) -> Real:
+    """Return a column between bounds at most so many standard deviations from the mean, and no wider than before."""
+    far = spread * _sd(found, half_range(column))
+    missing = found.mean if column.missing is None else column.missing
+    low, high = max(column.low, min(found.mean - far, missing)), min(column.high, max(found.mean + far, missing))
+    return replace(column, low=low, high=high) if low < high else column
+
+
+def _linearised(metric: Metric, found: Mapping[str, _Found], spread: float) -> Metric:
+    """Return a ratio linearised around the earlier one, where the mean of its denominator is known too."""
+    known = found.get(metric.label)
+    if metric.denominator is None or metric.earlier is not None or known is None:
+        return metric
+    below = found.get(metric.denominator.name)
+    if below is None or not abs(below.mean) > spread * below.noise:
+        return metric
+    half = (half_range(metric.column) + abs(known.mean) * half_range(metric.denominator)) / abs(below.mean)
+    bound = min(spread * _sd(known, half), 2 * half) * abs(below.mean)
+    return replace(metric, earlier=Earlier(slope=known.mean, centre=below.mean, low=-bound, high=bound))
+
+
+def _range_in_sds(metric: Metric, found: Mapping[str, _Found]) -> float | None:
+    """Return half of what a unit can add to a metric in its standard deviations; None where they are not known."""
+    known = found.get(metric.label)
+    if known is None or (metric.denominator is not None and metric.earlier is None):
+        return None
+    half = half_range(metric.declared[0])
+    if metric.denominator is not None and metric.earlier is not None:
+        half /= abs(metric.earlier.centre)
+    # A second column takes half of the metric's share.
+    return half * math.sqrt(len(metric.declared)) / _sd(known, half)

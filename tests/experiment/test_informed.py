@@ -1,0 +1,113 @@
+"""An experiment that takes caps, linearised ratios and shares of its budget from an earlier scorecard."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import StudyError
+from dpcausal.experiment.scorecard import Scorecard
+from dpcausal.guarantee import Rule
+from tests.support.metrics import metric_columns
+
+N = 60_000
+COLUMNS = metric_columns(N)
+TABLE = pa.table(COLUMNS)
+EXPERIMENT = dpc.Experiment(
+    name="checkout",
+    treatment=dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue"),
+    metrics=[
+        dpc.Metric(dpc.Real("seconds", 0, 200, missing=20), lower_is_better=True),
+        dpc.Metric(dpc.Real("revenue", 0, 60, missing=0), weight=2),
+        dpc.Metric(dpc.Binary("bought", missing=0)),
+        dpc.Metric(dpc.Real("clicks", 0, 300, missing=0), denominator=dpc.Real("views", 0, 400, missing=0)),
+        dpc.Metric(dpc.Real("views", 0, 400, missing=0)),
+        dpc.Metric(dpc.Real("revenue", 0, 60, missing=0), covariate=dpc.Real("before", 0, 60), name="adjusted"),
+    ],
+    epsilon=2.0,
+    delta=1e-6,
+)
+
+
+def run(experiment: dpc.Experiment) -> Scorecard:
+    budget = dpc.Budget(epsilon=experiment.epsilon, delta=1e-6, rule="zcdp")
+    return experiment.run(dpc.Vault(TABLE, experiment.schema, ledger="sqlite://", budget=budget))
+
+
+FIRST = run(EXPERIMENT)
+
+
+SCALES = {name: COLUMNS[name].std() for name in ("seconds", "revenue", "bought", "views")} | {
+    "clicks per views": (COLUMNS["clicks"] - 0.3 * COLUMNS["views"]).std() / COLUMNS["views"].mean(),
+    "adjusted": (COLUMNS["revenue"] - 0.9 * COLUMNS["before"]).std(),
+}
+"""The standard deviation of each metric from unit to unit."""
+
+
+def noise(card: Scorecard) -> dict[str, float]:
+    """Return the privacy noise of each metric in its standard deviations."""
+    return {line.metric: line.privacy_sd / SCALES[line.metric] for line in card.lines}
+
+
+def test_noise_goes_where_it_does_least_harm() -> None:
+    later = EXPERIMENT.informed_by(FIRST)
+    before, after = noise(FIRST), noise(run(later))
+    assert before["seconds"] > 2 * after["seconds"]
+    assert before["clicks per views"] > 2 * after["clicks per views"]
+    assert sum(each**2 for each in after.values()) < 0.3 * sum(each**2 for each in before.values())
+    assert later.epsilon == EXPERIMENT.epsilon
+    assert dpc.Experiment.from_toml(later.to_toml()) == later
+
+
+@pytest.mark.parametrize(("rule", "delta"), [("zcdp", 1e-6), ("additive", 0.0)])
+def test_shares_are_those_of_least_variance(rule: Rule, delta: float) -> None:
+    """No exchange of a tenth between two metrics makes the sum of variances smaller."""
+    alone = replace(EXPERIMENT, metrics=[replace(each, weight=1.0) for each in EXPERIMENT.metrics[:3]], delta=delta)
+    best = alone.informed_by(run(replace(alone, epsilon=100.0, delta=1e-6)), spread=math.inf)
+
+    def variance(weights: list[float]) -> float:
+        asked = replace(best, metrics=[replace(m, weight=w) for m, w in zip(best.metrics, weights, strict=True)])
+        return sum(each**2 for each in noise(asked.run(dpc.Rehearsal(asked.schema, N, rule=rule))).values())
+
+    weights = [each.weight for each in best.metrics]
+    least = variance(weights)
+    for one in range(3):
+        for other in range(3):
+            moved = list(weights)
+            moved[one] += 0.1 * weights[other]
+            moved[other] *= 0.9
+            assert variance(moved) > 0.999 * least
+    assert least < 0.9 * variance([1.0, 1.0, 1.0])
+
+
+def test_caps_are_some_standard_deviations_from_the_mean() -> None:
+    later = {
+        each.label: each for each in EXPERIMENT.informed_by(run(replace(EXPERIMENT, epsilon=100.0)), spread=4).metrics
+    }
+    seconds: Any = later["seconds"].column
+    inside = COLUMNS["seconds"][COLUMNS["arm"] == "old"]
+    assert seconds.low == 0
+    assert seconds.high == pytest.approx(max(inside.mean() + 4 * inside.std(), 20), rel=0.3)
+    earlier = later["clicks per views"].earlier
+    assert earlier is not None
+    assert earlier.slope == pytest.approx(0.3, abs=0.01)
+    assert earlier.centre == pytest.approx(COLUMNS["views"].mean(), rel=0.02)
+    residual = COLUMNS["clicks"] - 0.3 * COLUMNS["views"]
+    assert 3.9 * residual.std() < earlier.high < 8 * residual.std()
+    # Columns of two metrics keep one declaration, and importance its say.
+    assert later["views"].column == EXPERIMENT.metrics[4].column
+    assert later["revenue"].column == EXPERIMENT.metrics[1].column
+    same = EXPERIMENT.informed_by(FIRST, spread=math.inf)
+    assert [each.declared for each in same.metrics] == [each.declared for each in EXPERIMENT.metrics]
+
+
+@pytest.mark.parametrize(
+    ("card", "spread"),
+    [(EXPERIMENT.rehearsed(1_000), 5.0), (FIRST, 0.0), (FIRST, math.nan), (replace(FIRST, kinds={"other": "mean"}), 5)],
+)
+def test_what_says_nothing_is_refused(card: Scorecard, spread: float) -> None:
+    with pytest.raises(StudyError):
+        EXPERIMENT.informed_by(card, spread=spread)
