@@ -29,7 +29,7 @@ Moments = RegressionMoments | WeightedRegressionMoments
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges of the outcome."""
 
-_WORTH_WHILE = 0.8
+_WORTH_WHILE = 0.9
 """The largest share of the variance of the noise that weights may leave: weighted units tell a little less."""
 
 _LEVEL = 0.2

@@ -1,5 +1,6 @@
 """Sums of products of outcome, covariates and arm, each unit with a weight that bounds its influence."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +11,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, design, rounded
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, numbers_among, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, compared
-from dpcausal.queries.regression_moments import CONSTANT, FINE, FIRST_FEATURE, Moment, all_moments
+from dpcausal.queries.regression_moments import CONSTANT, FINE, Moment, all_moments
 from dpcausal.queries.regression_moments import OUTCOME as OUTCOME_PLACE
 from dpcausal.schema.real import Real
 from dpcausal.schema.scale import REACH
@@ -28,6 +29,12 @@ USUAL = round(FINE**2 / REACH**2)
 SIGNED = {False: Fraction(1), True: Fraction(1, 2)}
 """How much signed sums count beside plain ones: by whether slopes alone matter, which need the plain ones most."""
 
+_CONSTANT, _OUTCOME, _ROOM = 6.0, 3.5, 0.5
+"""The squared sizes of the constant and of the outcome, in those of all features together over the root of their
+number; and the squared length that a unit's features may have before its weight falls, in the same but for the root.
+Sums of few features have much less noise than that of a mean, and an outcome near an end of its range needs the
+constant as exactly as itself. For slopes alone all three are 1, without a root."""
+
 MEANS = Fraction(1, 4)
 """What the sums of features without weights add to the squared bound, as a share of it."""
 
@@ -40,16 +47,17 @@ class WeightedRegressionMoments(Query):
     """Sums of products for linear regressions of the outcome, with weights that bound the influence of each unit.
 
     A unit's numbers are a constant 1, its outcome, z, and its features, x, all from -1 to 1, as in `RegressionMoments`.
-    Each has a public size: the constant, the outcome and all features together count alike. A unit's weight is 1 where
-    the squared length of its sized numbers, with z² as 1, is at most what is expected of it, and in inverse proportion
-    to it beyond. It depends on covariates alone, so that weighted least squares is right wherever least squares is. The
-    answer holds the weighted sums of all products of two numbers, without and with the arm's sign; and without weights
-    the sums of features and of what squares of numeric covariates lack to 1, and the number of units where they may
-    leave the comparison. Proof: docs/proofs/weighted_regression_moments.md.
+    Each has a public size. A unit's weight is 1 where the squared length of its sized numbers, with z² as 1, is at most
+    a public number, and in inverse proportion to it beyond. It depends on covariates alone, so that weighted least
+    squares is right wherever least squares is. The answer holds the weighted sums of all products of two numbers,
+    without and with the arm's sign; and without weights the sums of features and of what squares of numeric covariates
+    lack to 1, and the number of units where they may leave the comparison. Proof:
+    docs/proofs/weighted_regression_moments.md.
 
     Attributes:
         covariates: The covariates.
-        slopes_alone: Whether the arms' means do not matter: sums with the arm's sign then have more noise than others.
+        slopes_alone: Whether the arms' means do not matter: sizes are then others, and sums with the arm's sign have
+            more noise than those without.
     """
 
     name: ClassVar[str] = "weighted_regression_moments"
@@ -74,21 +82,21 @@ class WeightedRegressionMoments(Query):
         return [Constant(FINE), rounded(OUTCOME, FINE), *design(self.covariates, schema, FINE)]
 
     def sizes(self, schema: Schema) -> tuple[int, ...]:
-        """Return the largest square of each sized number, in ticks².
-
-        Numbers have size 1, other features count as usual ones, and the constant and the outcome as all features do.
-        """
+        """Return the largest square of each sized number, in ticks²: numbers have size 1, other features are usual."""
         features = [
             FINE**2 if isinstance(column, Real) else USUAL
             for column in covariates_named(self.covariates, schema)
             for _ in range(1 if isinstance(column, Real) else len(column.values) - 1)
         ]
-        together = len(features) * USUAL
-        return together, together, *features
+        together, root = len(features) * USUAL, math.sqrt(len(features))
+        if self.slopes_alone:
+            return together, together, *features
+        return round(_CONSTANT / root * together), round(_OUTCOME / root * together), *features
 
     def most(self, schema: Schema) -> int:
         """Return the largest squared length of a unit's sized numbers with the root of its weight, in ticks²."""
-        return 3 * USUAL * (len(self.sizes(schema)) - FIRST_FEATURE)
+        constant, outcome, *features = self.sizes(schema)
+        return constant + outcome + round((1 if self.slopes_alone else _ROOM) * len(features) * USUAL)
 
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
         """Return the weighted sums, in the order of the coordinates; the first is that of the weights."""

@@ -65,7 +65,7 @@ _WEIGHTS: dict[AugmentedEstimand, float] = {"ATE": 1.0, "ATT": 0.5, "ATO": 0.25}
 _NUMBER_LIMIT, _BINARY_LIMIT = 5.0, 20.0
 """Default limits: single units of a binary outcome have far larger residuals."""
 
-_SHARES = tuple((moments, propensity) for moments in (0.1, 0.2, 0.3, 0.4) for propensity in (0.1, 0.2, 0.3))
+_SHARES = tuple((moments, propensity) for moments in (0.15, 0.2, 0.3, 0.4) for propensity in (0.2, 0.25, 0.3))
 """The shares of epsilon that moments and propensity may get."""
 
 _OVERLAP = 1 / 6
@@ -234,9 +234,9 @@ class DoublyRobust(BaseEstimator):
         score, moments = score_query(self.covariates, schema), self._moments(source, guarantee)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places = map(moments.moments(schema).index, kinds)
-        slope, square = (_scale(moments, place, schema, guarantee, source.rule) / source.n for place in places)
+        slope, square = (_noise_sd(moments, place, schema, guarantee, source.rule) / source.n for place in places)
         sums = self._query(schema, far, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
-        noise = _scale(sums, 0, schema, narrower(sums, source, guarantee, "score"), source.rule) / source.n
+        noise = _noise_sd(sums, 0, schema, narrower(sums, source, guarantee, "score"), source.rule) / source.n
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
@@ -375,7 +375,8 @@ def _cut_off(propensity: PropensityError, clip: float) -> float:
     return max(float(each[0]) for each in propensity.clipped(clip))
 
 
-def _scale(query: Query, place: int, schema: Schema, guarantee: Guarantee, rule: Rule) -> float:
-    """Return the scale of the noise in one of a query's numbers."""
+def _noise_sd(query: Query, place: int, schema: Schema, guarantee: Guarantee, rule: Rule) -> float:
+    """Return the standard deviation of the noise in one of a query's numbers."""
     noise = calibrate(query, schema, guarantee, rule)
-    return float(noise.scales[place] or 0.0) * noise.sensitivity.coordinates[place].tick
+    sd = float(noise.scales[place] or 0.0) * noise.sensitivity.coordinates[place].tick
+    return sd * (math.sqrt(2) if noise.family == "laplace" else 1.0)
