@@ -22,9 +22,8 @@ import dpcausal
 from checks.closure import ROOT, WRITTEN, Sources
 
 FILE = ROOT / WRITTEN / "evidence.json"
-NOT_RESULTS = {FILE.name, "ordinary_truths.json", "ordinary_runs", "realistic_runs"}
-"""What is among the results and is none: this record, true effects that benchmarks keep for themselves, and folders of
-single runs, which results of their own sum up."""
+NOT_RESULTS = {FILE.name, "ordinary_truths.json"}
+"""What is among the results and is none: this record, and true effects that benchmarks keep for themselves."""
 
 _MEANING = """\
     These commands gave the figures on this page. Where any code that a command runs has changed since, it says so; that
