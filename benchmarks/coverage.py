@@ -5,9 +5,11 @@
 
 import argparse
 import itertools
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from benchmarks.datasets import connection
 from benchmarks.leaderboard.tables import generated
+from benchmarks.parts import PUBLISHED
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
 from dpcausal.results.effect import Estimator
@@ -93,24 +96,9 @@ def scored_risk(generator: Generator, n: int, protects: Protects) -> Study:
     return columns | {"y": generator.binomial(1, risk).astype(float)}, effect
 
 
-def ten_scored(generator: Generator, n: int, protects: Protects) -> Study:
-    """Return the same with eight covariates more that do nothing."""
-    columns, effect = scored(generator, n, protects)
-    return columns | {f"c{place}": generator.uniform(0, 1, n) for place in range(8)}, effect
-
-
 def four_linear(generator: Generator, n: int, _: Protects) -> Study:
     """Return the leaderboard's generated table with four covariates."""
-    return _linear(generator, n, 4)
-
-
-def ten_linear(generator: Generator, n: int, _: Protects) -> Study:
-    """Return the same with ten."""
-    return _linear(generator, n, 10)
-
-
-def _linear(generator: Generator, n: int, dimensions: int) -> Study:
-    data = generated(n, dimensions, int(generator.integers(2**32)))
+    data = generated(n, 4, int(generator.integers(2**32)))
     return {"arm": data.column("t"), "y": data.column("y")} | {
         name: data.column(name) for name in data.names
     }, data.truth
@@ -119,12 +107,10 @@ def _linear(generator: Generator, n: int, dimensions: int) -> Study:
 TRIALS: tuple[Callable[[Generator, int, Protects], Study], ...] = (even, skewed, yes_or_no)
 OBSERVATIONAL: tuple[Callable[[Generator, int, Protects], Study], ...] = (confounded, varied, risky)
 SCORED: tuple[Callable[[Generator, int, Protects], Study], ...] = (scored, scored_risk)
-STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL, *SCORED, ten_scored, four_linear, ten_linear)}
+STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL, *SCORED, four_linear)}
 
 
-def _names(count: int) -> list[str]:
-    return [f"x{place + 1}" for place in range(count)]
-
+_FOUR = [f"x{place}" for place in range(1, 5)]
 
 ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
     "difference_in_means": (dpc.DifferenceInMeans(), [made.__name__ for made in TRIALS]),
@@ -139,14 +125,8 @@ ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
         dpc.InverseWeighting(covariates=["a", "b"], estimand="ATO"),
         [made.__name__ for made in SCORED],
     ),
-    "ten_covariates": (
-        dpc.InverseWeighting(covariates=["a", "b", *(f"c{place}" for place in range(8))]),
-        ["ten_scored"],
-    ),
-    "regression_of_four": (dpc.RegressionAdjustment(covariates=_names(4)), ["four_linear"]),
-    "regression_of_ten": (dpc.RegressionAdjustment(covariates=_names(10)), ["ten_linear"]),
-    "doubly_robust_of_four": (dpc.DoublyRobust(covariates=_names(4)), ["four_linear"]),
-    "doubly_robust_of_ten": (dpc.DoublyRobust(covariates=_names(10)), ["ten_linear"]),
+    "regression_of_four": (dpc.RegressionAdjustment(covariates=_FOUR), ["four_linear"]),
+    "doubly_robust_of_four": (dpc.DoublyRobust(covariates=_FOUR), ["four_linear"]),
 }
 
 
@@ -229,6 +209,28 @@ def summary(cell: Cell, runs: list[Run]) -> dict[str, object]:
         "sampling_sd": round(float(np.median([run.sampling_sd for run in runs])), 6),
         "privacy_sd": round(float(np.median([run.privacy_sd for run in runs])), 6),
     }
+
+
+SHOWN = {
+    "difference_in_means": "`DifferenceInMeans`",
+    "stratification": "`Stratification`",
+    "propensity_matching": "`PropensityMatching`, outcomes private",
+    "inverse_weighting": "`InverseWeighting`",
+}
+"""The results that docs/benchmarks.md shows."""
+
+
+def page() -> Iterator[str]:
+    """Return coverage over all settings of each stored result, as a table of docs/benchmarks.md."""
+    yield "| estimator | units | epsilon | settings | studies for each | coverage, %: lowest | median | highest |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, words in SHOWN.items():
+        cells = json.loads((PUBLISHED / f"coverage_{name}.json").read_text(encoding="utf-8"))["cells"]
+        units, epsilons = ([f"{each:,g}" for each in sorted({cell[key] for cell in cells})] for key in ("n", "epsilon"))
+        covered = [100 * cell["coverage"] for cell in cells]
+        found = " | ".join(f"{share:.1f}" for share in (min(covered), median(covered), max(covered)))
+        least = min(cell["runs"] for cell in cells)
+        yield f"| {words} | {' and '.join(units)} | {', '.join(epsilons)} | {len(cells)} | {least:,} | {found} |"
 
 
 def main() -> None:

@@ -470,55 +470,6 @@ def summary(design: Design, n: int, runs: list[dict[str, Any]]) -> dict[str, Any
     } | adjusted
 
 
-def family_table(document: dict[str, Any]) -> str:
-    """Return comparisons of two arms at a time beside one query, as the third table of docs/several-arms.md."""
-    names = ("three confounded arms, 20,000 units", "runs", "all covered, %", "each covered, %", "no interval, %")
-    one = next(
-        cell
-        for cell in document["cells"]
-        if cell["design"] == "3 arms, means adjusted, confounded" and cell["n"] == 20_000
-    )
-    lines = [{"family": "`ArmContrasts`, one query", "without_interval": 0.0} | one]
-    lines += [each | {"family": f"{each['family']}, two arms at a time"} for each in document["families"]]
-    texts = [
-        f"| {each['family']} | {each['runs']} | {100 * each['coverage_together']:.1f} | "
-        f"{100 * each['coverage_each']:.1f} | {100 * each['without_interval']:.1f} | {each['rmse']:.2g} | "
-        f"{each['mean_half_width']:.2g} |"
-        for each in lines
-    ]
-    return "\n".join([f"| {' | '.join((*names, 'RMSE', 'half width'))} |", "|---|---|---|---|---|---|---|", *texts])
-
-
-def table(document: dict[str, Any]) -> str:
-    """Return the results as the table of docs/several-arms.md."""
-    names = ("design", "units", "contrasts", "all covered, %", "effect covered, %", "half width", "noise / sampling")
-    head = f"| {' | '.join(names)} |"
-    lines = [
-        f"| {cell['design']} | {cell['n']:,} | {cell['contrasts']} | {100 * cell['coverage_together']:.1f} | "
-        f"{100 * cell['coverage_first']:.1f} | {cell['mean_half_width']:.2g} | "
-        f"{cell['privacy_sd'] / cell['sampling_sd']:.2f} |"
-        for cell in document["cells"]
-        if "coverage_each" not in cell
-    ]
-    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines])
-
-
-def adjusted_table(document: dict[str, Any]) -> str:
-    """Return the results of adjusted contrasts as the second table of docs/several-arms.md."""
-    names = ("design", "units", "contrasts", "all covered, %", "each covered, %", "lowest of each, %")
-    more = ("least squares: all covered, %", "half width", "times that of least squares")
-    head = f"| {' | '.join((*names, *more))} |"
-    lines = [
-        f"| {cell['design']} | {cell['n']:,} | {cell['contrasts']} | {100 * cell['coverage_together']:.1f} | "
-        f"{100 * cell['coverage_each']:.1f} | {100 * cell['lowest_coverage_each']:.1f} | "
-        f"{100 * cell['coverage_least_squares']:.1f} | {cell['mean_half_width']:.2g} | "
-        f"{cell['width_to_least_squares']:.2f} |"
-        for cell in document["cells"]
-        if "coverage_each" in cell
-    ]
-    return "\n".join([head, "|---|---|---|---|---|---|---|---|---|", *lines])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500, help="simulated studies for each design")

@@ -1,30 +1,40 @@
 """Stored results: what gave each of them, when, and whether the code that it measures has changed since.
 
 `benchmarks/results/evidence.json` has an entry for each stored result: the command, the day, the version, the digest of
-the result's own file, and that of the import closure of the command's module. Where that closure is another one now,
-the result is stale. Any change of a file counts, also of a comment; libraries from elsewhere do not. Pages of the
-documentation say so where they show it, by themselves (`checks.mkdocs_hooks`).
+the result's own file, and that of the import closure of the command's module as it was when the command began. Where
+that closure is another one now, the result is stale. Any change of a file counts but for comments, docstrings and empty
+lines, which decide no figure; libraries from elsewhere do not count. Pages of the documentation say so where they show
+it, by themselves (`checks.mkdocs_hooks`).
 
-`python -m checks.evidence` lists all results, those that need something done first. `python -m checks.evidence
---measured NAME` enters a result that was measured today with the code that is here. The entry of a new result, with its
-commands and pages, is written by hand before.
+`python -m checks.evidence` lists all results, those that need something done first. `--run NAME` runs the command of a
+result and enters what it gave, with its processor time. Of a result that is put together by hand, `--code NAME` prints
+the digest before the commands are run, and `--measured NAME DIGEST` enters it after. The entry of a new result, with
+its commands and pages, is written by hand before.
 """
 
 import argparse
 import hashlib
+import io
 import json
+import resource
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import dpcausal
 from checks.closure import ROOT, WRITTEN, Sources
 
 FILE = ROOT / WRITTEN / "evidence.json"
-NOT_RESULTS = {FILE.name, "ordinary_truths.json", "ordinary_runs", "realistic_runs"}
-"""What is among the results and is none: this record, true effects that benchmarks keep for themselves, and folders of
-single runs, which results of their own sum up."""
+NOT_RESULTS = {FILE.name, "ordinary_truths.json"}
+"""What is among the results and is none: this record, and true effects that benchmarks keep for themselves."""
 
 _MEANING = """\
     These commands gave the figures on this page. Where any code that a command runs has changed since, it says so; that
@@ -40,8 +50,10 @@ class Evidence:
         pages: The pages of the documentation that show it.
         date: The day on which it was measured, of UTC; of earlier ones the day on which it was stored.
         version: The version of the package that was measured.
-        code: The digest of all that the commands' modules import; of earlier ones as it was when they were stored.
+        code: The digest of all that the commands' modules import, as it was when they began; empty where that is not
+            known.
         result: The digest of the result's file.
+        minutes: The processor time that it took; None where it was not measured.
     """
 
     commands: tuple[str, ...]
@@ -50,6 +62,7 @@ class Evidence:
     version: str
     code: str
     result: str
+    minutes: float | None = None
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -97,10 +110,33 @@ def digest_of_result(file: Path) -> str:
 
 
 def digest_of_code(modules: Iterable[str], sources: Sources) -> str:
-    """Return the digest of all that some modules import."""
+    """Return the digest of all that some modules import, without what decides no figure."""
     mains = [f"{name}.__main__" if f"{name}.__main__" in sources.modules else name for name in modules]
-    files = sources.needed(*(sources.modules[name] for name in mains))
-    return sources.digest(files)[:16]
+    digest = hashlib.sha256()
+    for file in sorted(sources.needed(*(sources.modules[name] for name in mains))):
+        content = (sources.root / file).read_bytes()
+        digest.update(f"{file} ".encode() + (essence(content.decode()).encode() if file.suffix == ".py" else content))
+    return digest.hexdigest()[:16]
+
+
+@cache
+def essence(text: str) -> str:
+    """Return Python without comments, docstrings and empty lines."""
+    lines, gone, begins = dict(enumerate(text.split("\n"), 1)), [], True
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token, following in pairwise(tokens):
+        alone = begins and token.type == tokenize.STRING and following.type == tokenize.NEWLINE
+        if alone or token.type in {tokenize.COMMENT, tokenize.NL}:
+            gone.append(token)
+        elif token.type not in {tokenize.INDENT, tokenize.DEDENT}:
+            begins = token.type == tokenize.NEWLINE
+    for token in reversed(gone):
+        (first, start), (last, end) = token.start, token.end
+        lines[first] = (lines[first][:start] + lines[last][end:]).rstrip()
+        for row in range(first, last + 1):
+            if row > first or not lines[row]:
+                del lines[row]
+    return "\n".join(lines.values())
 
 
 def stale(known: Mapping[str, Evidence], sources: Sources) -> set[str]:
@@ -109,18 +145,26 @@ def stale(known: Mapping[str, Evidence], sources: Sources) -> set[str]:
     return {name for name, each in known.items() if each.code != now[each.modules]}
 
 
-def measured(known: Mapping[str, Evidence], names: Iterable[str], sources: Sources, day: date) -> dict[str, Evidence]:
-    """Return what is known once these results were measured on a day with the present code."""
-    files, found = results(), dict(known)
-    for name in names:
-        found[name] = replace(
-            known[name],
-            date=day.isoformat(),
-            version=dpcausal.__version__,
-            code=digest_of_code(known[name].modules, sources),
-            result=digest_of_result(files[name]),
-        )
-    return found
+def run(name: str, each: Evidence) -> None:
+    """Run the command of a result, and store what it prints where it does not store that itself."""
+    (command,) = each.commands
+    words = shlex.split(command.replace(" --data FOLDER", ""))  # that is DPCAUSAL_DATA
+    words[0] = sys.executable if words[0] == "python" else str(Path(sysconfig.get_path("scripts"), words[0]))
+    prints = "--json" in words and "--publish" not in words
+    done = subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.PIPE if prints else None)  # noqa: S603
+    if prints:
+        results()[name].write_bytes(done.stdout)
+
+
+def measured(
+    known: Mapping[str, Evidence], name: str, code: str, day: date, minutes: float | None = None
+) -> dict[str, Evidence]:
+    """Return what is known once a result was measured on a day, with code of this digest."""
+    result = digest_of_result(results()[name])
+    new = replace(
+        known[name], date=day.isoformat(), version=dpcausal.__version__, code=code, result=result, minutes=minutes
+    )
+    return {**known, name: new}
 
 
 def note(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
@@ -160,22 +204,45 @@ def _day(day: str) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """List the results, or enter those that were measured."""
+    """List the results, or enter one that is measured."""
     parser = argparse.ArgumentParser(prog="python -m checks.evidence", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--measured", nargs="+", choices=results(), default=[], metavar="NAME", help="enter these")
+    parser.add_argument("--run", metavar="NAME", help="run the command of a result, and enter it")
+    parser.add_argument("--code", metavar="NAME", help="print the digest of the code that a result measures")
+    parser.add_argument("--measured", nargs=2, metavar=("NAME", "DIGEST"), help="enter a result of code of this digest")
     chosen = parser.parse_args(words)
     known, sources = stored(), Sources()
-    if new := [name for name in chosen.measured if name not in known]:
-        parser.error(f"write the commands and pages of {', '.join(new)} into {FILE.name} first")
+    named = chosen.run or chosen.code or (chosen.measured or [None])[0]
+    if named and not (named in known and named in results()):
+        parser.error(f"{named} is no stored result: write its file, and its commands and pages into {FILE.name} first")
+    today = datetime.now(UTC).date()
+    if chosen.code:
+        print(digest_of_code(known[named].modules, sources))
+        return
     if chosen.measured:
-        known = measured(known, chosen.measured, sources, datetime.now(UTC).date())
+        known = measured(known, named, chosen.measured[1], today)
+    if chosen.run:
+        if len(known[named].commands) > 1:
+            parser.error(f"{named} is put together of several commands: use --code and --measured")
+        code, before = digest_of_code(known[named].modules, sources), _seconds()
+        run(named, known[named])
+        if digest_of_code(known[named].modules, Sources()) != code:
+            parser.error(f"the code changed while {named} was measured: run it again")
+        known = measured(known, named, code, today, round((_seconds() - before) / 60, 1))
+    if chosen.run or chosen.measured:
         write(known)
     wrong, old = faults(known), stale(known, sources)
     for name, fault in sorted(wrong.items()):
         print(f"{'WRONG':<8} {name} {fault}")
     for name, each in sorted(known.items(), key=lambda item: (item[0] not in old, item[1].date, item[0])):
-        print(f"{'stale' if name in old else 'current':<8} {each.date}  {name:<32} {each.commands[0]}")
+        minutes = "" if each.minutes is None else f"{each.minutes:g}"
+        print(f"{'stale' if name in old else 'current':<8} {each.date} {minutes:>6}  {name:<32} {each.commands[0]}")
     print(f"{len(old)} of {len(known)} results are stale")
+
+
+def _seconds() -> float:
+    """Return the processor time of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

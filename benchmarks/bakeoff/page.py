@@ -28,33 +28,21 @@ _LOOKS = {
 """A colour, and a marker of its own, for each."""
 
 
-def tables(results: Mapping[str, Any]) -> str:
-    """Return the results as tables of markdown, one for each setting."""
-    blocks = []
-    for name, setting in SETTINGS.items():
-        cells = {int(key.split()[1]): cell for key, cell in results["cells"].items() if key.split()[0] == name}
-        if not cells:
-            continue
-        sizes = sorted(cells)
-        head = [
-            f"### {name.capitalize()}\n\n{setting.about.capitalize()}; {results['runs']} tables for each n.\n",
-            "| | " + " | ".join(f"covers, %, n {n:,} | half width | time" for n in sizes) + " |",
-            "|---|" + "---|" * 3 * len(sizes),
-        ]
-        lines = []
-        for key in (OURS, *PEERS, NONE):
-            if key not in cells[sizes[0]]:
-                continue
-            shown = [_cell(cells[n][key]) for n in sizes]
-            lines.append(f"| {'**dpcausal**' if key == OURS else key} | " + " | ".join(shown) + " |")
-        blocks.append("\n".join([*head, *lines]))
-    return "\n\n".join(blocks)
+def table(results: Mapping[str, Any]) -> str:
+    """Return coverage and width of every method at each setting's largest n, as a table of markdown."""
+    cells = {}
+    for name in SETTINGS:
+        n = max(int(key.split()[1]) for key in results["cells"] if key.split()[0] == name)
+        cells[name] = results["cells"][f"{name} {n}"]
+    lines = [f"| | {' | '.join(cells)} |", f"|{'---|' * (len(cells) + 1)}"]
+    for key in (OURS, *PEERS, NONE):
+        shown = [_cell(of[key]) if key in of else "" for of in cells.values()]
+        lines.append(f"| {'**dpcausal**' if key == OURS else key} | {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
 def _cell(cell: Mapping[str, float]) -> str:
-    given = "" if cell["given"] == 1 else f" ({100 * cell['given']:.0f} % given)"
-    covers = "none" if cell["given"] == 0 else f"{100 * cell['coverage']:.0f}"
-    return f"{covers}{given} | {cell['width']:.2f} | {cell['time']:.2g}"
+    return "no interval" if cell["given"] == 0 else f"{100 * cell['coverage']:.0f} %, {cell['width']:.2f}"
 
 
 def methods() -> str:
@@ -69,7 +57,7 @@ def methods() -> str:
 
 def generated(results: Mapping[str, Any]) -> str:
     """Return all that is generated of the page."""
-    return f"{START}\n\n## The methods\n\n{methods()}\n\n## Results\n\n{tables(results)}\n\n{END}"
+    return f"{START}\n\n{table(results)}\n\n## The methods\n\n{methods()}\n\n{END}"
 
 
 def write(results: Mapping[str, Any]) -> None:

@@ -39,8 +39,6 @@ def draw(result: Mapping[str, Any], folder: Path) -> None:
     with plt.rc_context(STYLE):
         _sizes(table, folder / "leaderboard_n.svg")
         _epsilons(table, folder / "leaderboard_epsilon.svg")
-        _turned(table, folder / "leaderboard_turned.svg")
-        _coverage(table, folder / "leaderboard_coverage.svg")
 
 
 def _sizes(table: Sequence[Line], path: Path) -> None:
@@ -60,43 +58,6 @@ def _epsilons(table: Sequence[Line], path: Path) -> None:
     axes.set_xlabel("epsilon")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     _finished(figure, axes, "Mean relative error for 20,000 units and ten covariates, one whole record protected", path)
-
-
-def _turned(table: Sequence[Line], path: Path) -> None:
-    """Whose error is small by luck: bias with the confounding as it is, and turned round."""
-    names = [generated_name(20_000, 10), generated_name(20_000, 10, -1)]
-    biases = {(x["contestant"], x["table"]): x["bias"] for x in table if x["epsilon"] == 4.0}
-    labels = [label for label in reversed(_CURVES) if all((label, name) in biases for name in names)]
-    labels = [label for label in labels if not label.startswith("no privacy")]
-    figure, axes = plt.subplots(figsize=(9, 5.5))
-    looks = (("as it is", BLUE, "o"), ("turned round", VERMILLION, "s"))
-    for name, (words, colour, marker) in zip(names, looks, strict=True):
-        axes.plot([biases[label, name] for label in labels], range(len(labels)), marker, color=colour, label=words)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.axvline(0, color=GREY, linewidth=1)
-    axes.set_xlabel("bias as a share of the true effect, epsilon 4")
-    axes.legend(title="confounding", frameon=False)
-    figure.suptitle("Bias with the sign of the confounding turned round", fontsize=13)
-    figure.tight_layout()
-    keep(figure, path)
-    plt.close(figure)
-
-
-def _coverage(table: Sequence[Line], path: Path) -> None:
-    """Do 95 % intervals cover?"""
-    figure, axes = plt.subplots(figsize=(9, 6))
-    shown = [x for x in table if _generated(x) and x["coverage"] is not None and x["private"] and x["intervals"] > 0.2]
-    for label, (colour, _, marker) in _CURVES.items():
-        own = [line for line in shown if line["contestant"] == label and line["runs"] >= 20]
-        if own and label != "difference in means":
-            widths, covered = [line["width"] for line in own], [line["coverage"] for line in own]
-            axes.plot(widths, covered, marker or "x", color=colour, label=label, linestyle="")
-    axes.axhspan(0.93, 0.97, color="#e4efe9")
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel("mean width of the interval as a share of the true effect")
-    axes.set_ylabel("share of 95 % intervals that cover")
-    _finished(figure, axes, "Coverage on generated tables, every size and epsilon with an interval", path)
 
 
 def _generated(line: Line) -> bool:

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from benchmarks.leaderboard import data
@@ -20,23 +19,9 @@ Key = tuple[str, float, str]
 
 RESULT = PUBLISHED / "leaderboard.json"
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("leaderboard.md", "leaderboard-tables.md", "estimators.md")
+PAGES = ("leaderboard.md", "estimators.md")
 
 MAIN = "20000/10/1"
-TITLES = {
-    MAIN: "20,000 units, ten covariates",
-    "5000/10/1": "5,000 units, ten covariates",
-    "1000/10/1": "1,000 units, ten covariates",
-    "100000/10/1": "100,000 units, ten covariates",
-    "20000/4/1": "20,000 units, four covariates",
-    "20000/20/1": "20,000 units, twenty covariates",
-    "1000000/10/1": "1,000,000 units, ten covariates",
-    "Twins": "Twins",
-    "STAR": "STAR",
-    "IST": "IST",
-    "Hillstrom": "Hillstrom",
-}
-CLASSIC = ("IHDP", "Lalonde", "ACIC", "Synth")
 SHOWN = (0.1, 0.5, 1.0, 4.0)
 NONE = "\N{EN DASH}"
 OWNERS = {"ours": "dpcausal", "paper": "paper", "peer": "peer", "reference": NONE}
@@ -60,15 +45,9 @@ BY_SIZE = {
 
 
 def merged(stored: Mapping[str, Any], new: Mapping[str, Any], date: dt.date) -> dict[str, Any]:
-    """Return the stored result with the lines of a new run in the place of theirs, which they remember."""
+    """Return the stored result with the lines of a new run in the place of theirs."""
     lines = {_key(line): line for line in stored["lines"]}
-    for line in new["lines"]:
-        old = lines.get(_key(line), {})
-        if old.get("code") == line["code"]:
-            before = old.get("before")  # more repeats of the same code
-        else:
-            before = {name: old[name] for name in ("error", "error_se", "runs", "intervals", "date")} if old else None
-        lines[_key(line)] = line | {"date": date.isoformat(), "before": before}
+    lines |= {_key(line): line | {"date": date.isoformat()} for line in new["lines"]}
     dated = [each | {"date": date.isoformat()} for each in new["choices"]]
     kept = {(each["table"], each["epsilon"]): each for each in (*stored["choices"], *dated)}
     order = [lines[key] for key in sorted(lines, key=lambda key: (key[0], key[1], lines[key]["error"]))]
@@ -97,13 +76,10 @@ def tables(result: Mapping[str, Any]) -> dict[str, list[str]]:
     found = Found(result)
     return {
         "short": [*_short(found), *_short_of_choices(result["choices"])],
-        **{name: list(_table(found, name)) for name in TITLES},
+        MAIN: list(_table(found)),
         "coverage": list(_coverage(found)),
         "ratios": list(_ratios(found)),
         "luck": list(_luck(found)),
-        "classic": list(_classic(found)),
-        "choices": list(_choices(result["choices"])),
-        "changes": list(_changes(found)),
         "sizes": list(_sizes(found)),
     }
 
@@ -214,22 +190,13 @@ def _against(found: Found, name: str, peer: Line) -> str:
     return f"That error is {'above' if gap > 0 else 'below'} that of {name} by more than two standard errors."
 
 
-def _table(found: Found, table: str) -> Iterator[str]:
-    lines = found.at(table, 1.0)
-    epsilons = [epsilon for epsilon in SHOWN if found.at(table, epsilon)]
-    dates = {line["date"] for epsilon in epsilons for line in found.at(table, epsilon)}
-    older = "" if len(dates) > 1 else f"Run of {dates.pop()}."
-    yield f"### {TITLES[table]}"
-    yield ""
-    if older:
-        yield older
-        yield ""
+def _table(found: Found) -> Iterator[str]:
     yield '<div class="sortable" markdown>'
     yield ""
-    yield f"| estimator | from | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in epsilons)} | given, % | covers, % |"
-    yield f"|---|---|{'---|' * (len(epsilons) + 3)}"
-    for line in lines:
-        cells = [_cell(found, table, epsilon, line["contestant"], mark=not older) for epsilon in epsilons]
+    yield f"| estimator | from | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in SHOWN)} | given, % | covers, % |"
+    yield f"|---|---|{'---|' * (len(SHOWN) + 3)}"
+    for line in found.at(MAIN, 1.0):
+        cells = [_cell(found, MAIN, epsilon, line["contestant"]) for epsilon in SHOWN]
         covers = NONE if line["coverage"] is None else f"{100 * line['coverage']:.0f}"
         yield (f"| {_named(line)} | {line['runs']} | {' | '.join(cells)} | {100 * line['intervals']:.0f} | {covers} |")
     yield ""
@@ -241,13 +208,11 @@ def _named(line: Line) -> str:
     return f"{line['contestant']}{note} | {OWNERS[line['group']]}"
 
 
-def _cell(found: Found, table: str, epsilon: float, contestant: str, *, mark: bool = True) -> str:
+def _cell(found: Found, table: str, epsilon: float, contestant: str) -> str:
     line = found.line(table, epsilon, contestant)
     if line is None:
         return NONE
-    older = "†" if mark and line["date"] < found.newest else ""
-    carried = "‡" if line["rmse"] > 5 * line["error"] else ""
-    return f"{number(line['error'])}{older}{carried}"
+    return f"{number(line['error'])}{'†' if line['date'] < found.newest else ''}"
 
 
 def _coverage(found: Found) -> Iterator[str]:
@@ -263,12 +228,12 @@ def _coverage(found: Found) -> Iterator[str]:
 
 
 def _ratios(found: Found) -> Iterator[str]:
-    cells = [(n, epsilon) for n in (1_000, 5_000, 20_000, 100_000) for epsilon in (0.5, 1.0)] + [(1_000_000, 1.0)]
-    yield f"| estimator | {' | '.join(f'n {n:,}, ε {epsilon:g}' for n, epsilon in cells)} |"
-    yield f"|---|{'---|' * len(cells)}"
+    sizes = (1_000, 5_000, 20_000, 100_000, 1_000_000)
+    yield f"| estimator | {' | '.join(f'{n:,} units' for n in sizes)} |"
+    yield f"|---|{'---|' * len(sizes)}"
     enough = []
     for name in ("regression adjustment", "doubly robust", "overlap weighting", "weighting", "difference in means"):
-        lines = [found.line(f"{n}/10/1", epsilon, name) for n, epsilon in cells]
+        lines = [found.line(f"{n}/10/1", 1.0, name) for n in sizes]
         shown = [
             NONE if line is None else f"{line['privacy_to_sampling']:.2f}{'†' if line['date'] < found.newest else ''}"
             for line in lines
@@ -278,7 +243,7 @@ def _ratios(found: Found) -> Iterator[str]:
         enough.append(f"{float(f'{units:.2g}'):,.0f} for {name}")
     yield ""
     yield (
-        f"The ratio falls with √n. By that rule, from the column for 20,000 units at epsilon 1, it reaches 1 near "
+        f"The ratio falls with √n. By that rule, from the column for 20,000 units, it reaches 1 near "
         f"this many units: {', '.join(enough[:-1])} and {enough[-1]}."
     )
 
@@ -295,90 +260,6 @@ def _luck(found: Found) -> Iterator[str]:
         f"every effect. The bias of `DoublyRobust` is {bias('doubly robust', MAIN)} and {bias('doubly robust', turned)}"
         f"{_when(found, found[turned, 4.0, 'doubly robust'])}."
     )
-
-
-def _classic(found: Found) -> Iterator[str]:
-    means = {
-        line["contestant"]: fmean(math.log(each["error"]) for each in _on_classic(found, line["contestant"]))
-        for line in found.at("Synth", 1.0)
-    }
-    yield f"| estimator | from | {' | '.join(CLASSIC)} |"
-    yield f"|---|---|{'---|' * len(CLASSIC)}"
-    for contestant in sorted(means, key=lambda name: means[name]):
-        cells = [_cell(found, table, 1.0, contestant) for table in CLASSIC]
-        yield f"| {_named(found['Synth', 1.0, contestant])} | {' | '.join(cells)} |"
-
-
-def _on_classic(found: Found, contestant: str) -> list[Line]:
-    return [line for table in CLASSIC if (line := found.line(table, 1.0, contestant)) is not None]
-
-
-def _choices(choices: Sequence[Line]) -> Iterator[str]:
-    yield f"Run of {min(each['date'] for each in choices)}:"
-    yield ""
-    yield "| set | ε | chosen | its error | best of ours | its error | ratio | matching, sample level |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for each in choices:
-        chosen = next(
-            name
-            for start, name in (
-                ("stratification", "stratification"),
-                ("difference in means adjusted", "regression"),
-                ("difference in means", "difference in means"),
-                ("ATO", "overlap weighting"),
-                ("ATE by augmented", "doubly robust"),
-                ("ATE", "weighting"),
-            )
-            if each["chosen"].startswith(start)
-        )
-        yield (
-            f"| {each['table']} | {each['epsilon']:g} | {chosen} | {number(each['error'])} | {each['best']} "
-            f"| {number(each['best_error'])} | {each['ratio']:.2f} | {number(each['matching_error'])} |"
-        )
-
-
-def _changes(found: Found) -> Iterator[str]:
-    """Where an error differs from that of the run before by more than two standard errors."""
-    both = [line for line in found.lines if line.get("before") and line["before"]["error_se"]]
-    moved = [line for line in both if abs(change(line)) > 2]
-    ours = [line for line in both if line["group"] == "ours"]
-    worse, better = (
-        [line for line in moved if line["group"] == "ours" and sign * change(line) > 0] for sign in (1, -1)
-    )
-    yield (
-        f"We ran {len(ours)} cells of our own again. By more than two standard errors of the difference, {len(worse)} "
-        f"are worse and {len(better)} better; chance alone would make about {0.0228 * len(ours):.0f} of each."
-    )
-    yield ""
-    yield "| table | ε | estimator | before | now | difference / standard error |"
-    yield "|---|---|---|---|---|---|"
-    for line in sorted(moved, key=lambda line: (line["group"] != "ours", -change(line))):
-        old = line["before"]
-        yield (
-            f"| {line['table']} | {line['epsilon']:g} | {line['contestant']} | {number(old['error'])} "
-            f"({old['runs']} runs) | {number(line['error'])} ({line['runs']}) | {change(line):+.1f} |"
-        )
-
-    table = "5000/10/1"
-    given = {name: found[table, 1.0, name] for name in ("weighting", "overlap weighting")}
-    shown = [
-        f"{100 * line['before']['intervals']:.0f} to {100 * line['intervals']:.0f} % ({name})"
-        for name, line in given.items()
-    ]
-    tables = found[table, 1.0, NO_PRIVACY]
-    yield ""
-    yield (
-        f"Two other things changed. With 5,000 units at epsilon 1, the share of runs with an interval went from "
-        f"{' and from '.join(shown)}. And the {tables['before']['runs']} earlier tables of that size were easier than "
-        f"the {tables['runs']} new ones: without privacy the error was {percent(tables['before']['error'])}, and is "
-        f"now {percent(tables['error'])}."
-    )
-
-
-def change(line: Line) -> float:
-    """Return how many standard errors an error is above that of the run before."""
-    old = line["before"]
-    return float((line["error"] - old["error"]) / math.hypot(line["error_se"], old["error_se"]))
 
 
 def _sizes(found: Found) -> Iterator[str]:

@@ -4,11 +4,10 @@
 until there are 40 of each for the code that runs now, or the minutes are over. Stop it and start it again as you like.
 
 `python -m benchmarks.ordinary --summary` prints what the runs come to, with Monte Carlo errors.
-`python -m benchmarks.ordinary --publish after` writes that into the page, under the name of a stage.
+`python -m benchmarks.ordinary --publish` stores that, and writes it into the page.
 """
 
 import argparse
-import json
 import multiprocessing
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 
 from benchmarks.ordinary.cells import GROUPS, TABLES
-from benchmarks.ordinary.page import FILE, PAGE, STAGES, as_text, page
+from benchmarks.ordinary.page import FILE, as_text, publish
 from benchmarks.ordinary.records import FOLDER, add, code, read
 from benchmarks.ordinary.runs import ESTIMATORS, Run, simulate
 from benchmarks.ordinary.summary import lines, summaries
@@ -37,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--code", default=code(), help="whose runs to summarise; by default those of the present code")
     parser.add_argument("--summary", action="store_true", help="print what the runs come to")
     parser.add_argument("--cost", action="store_true", help="print the CPU minutes that more runs would take")
-    parser.add_argument("--publish", choices=STAGES, help="write the summary into the page, as this stage")
+    parser.add_argument("--publish", action="store_true", help="write the summary into the page")
     chosen = parser.parse_args(words)
     names = chosen.tables or [table.name for group in chosen.group or GROUPS for table in GROUPS[group]]
     tables = [(name, n) for name in names for n in chosen.n or [TABLES[name].n]]
@@ -57,10 +56,8 @@ def main(words: Sequence[str] | None = None) -> None:
         for runs in (400, 100, 40):
             print(f"{runs} runs of all {len(cells)} tables: {seconds * runs / 60:,.0f} CPU minutes")
     if chosen.publish:
-        stored = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-        stored[chosen.publish] = {"code": chosen.code, "cells": cells}
-        FILE.write_text(as_text(stored), encoding="utf-8")
-        PAGE.write_text(page(stored, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        FILE.write_text(as_text({"code": chosen.code, "cells": cells}), encoding="utf-8")
+        publish()
 
 
 def _tasks(folder: Path, tables: Sequence[tuple[str, int]], estimators: Sequence[str], runs: int) -> list[Task]:

@@ -1,118 +1,135 @@
-"""The tables of the page on ordinary tables, from stored results."""
+"""What the page on ordinary tables says of stored results, and all of them as CSV."""
 
+import csv
+import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ordinary.cells import TABLES
-from benchmarks.ordinary.runs import ESTIMATORS
+from benchmarks.ordinary.cells import GROUPS, TABLES
 from benchmarks.ordinary.summary import NONE, Cell, proportion_error
-from benchmarks.ordinary.targets import TARGETS, WIDTHS, judged
+from benchmarks.ordinary.targets import TARGETS, judged
+from benchmarks.papers.paper import written
 from benchmarks.parts import PUBLISHED
 
 FILE = PUBLISHED / "ordinary.json"
+PLANS = PUBLISHED / "ordinary_plans.json"
 PAGE = Path(__file__).parents[2] / "docs" / "ordinary-tables.md"
-STAGES = ("before", "after")
-_BEGIN, _END = "<!-- results begin -->", "<!-- results end -->"
-_COLUMNS = (
-    *("table", "runs", "given, %", "coverage, %"),
-    *("half width / AIPW", "half width / AIPW of main effects", "bias / sd", "plan / realised", "wrong sign, %"),
-)
+CSV = PAGE.with_suffix(".csv")
 
-Stored = Mapping[str, Mapping[str, Any]]
-"""By stage: which code ran, and its summaries."""
+Stored = Mapping[str, Any]
+"""Which code ran, and its summaries by table with its size, and by estimator."""
+
+Plans = Mapping[str, Mapping[str, float]]
+"""By table, the half width of a plan from guesses, of a plan that knows arms and outcome, and the one that came."""
+
+_FRESH = [table.name for table in GROUPS["not seen before"]]
+_CURVED = "M"
+_COLUMNS = (
+    *("table", "units", "runs", "given", "coverage", "bias_over_sd", "wrong_sign"),
+    *("half_width", "half_width_over_aipw", "half_width_over_aipw_of_main_effects"),
+    *("plan_from_guesses_over_realised", "plan_that_knows_arms_and_outcome_over_realised"),
+    *("without_privacy_coverage", "without_privacy_bias_over_sd"),
+)
 
 
 def as_text(stored: Stored) -> str:
     """Return results as JSON, with one line for each cell."""
-    stages = []
-    for stage, of in stored.items():
-        cells = (
-            f'  "{at}": {{\n'
-            + ",\n".join(f'   "{estimator}": {json.dumps(cell)}' for estimator, cell in estimators.items())
-            + "\n  }"
-            for at, estimators in of["cells"].items()
-        )
-        stages.append(f' "{stage}": {{\n  "code": "{of["code"]}",\n  "cells": {{\n' + ",\n".join(cells) + "\n  }\n }")
-    return "{\n" + ",\n".join(stages) + "\n}\n"
+    cells = (
+        f'  "{at}": {{\n'
+        + ",\n".join(f'   "{estimator}": {json.dumps(cell)}' for estimator, cell in estimators.items())
+        + "\n  }"
+        for at, estimators in stored["cells"].items()
+    )
+    return f'{{\n "code": "{stored["code"]}",\n "cells": {{\n' + ",\n".join(cells) + "\n }\n}\n"
 
 
-def page(stored: Stored, text: str) -> str:
+def publish() -> None:
+    """Write page and CSV from the stored results."""
+    stored, plans = (json.loads(file.read_text(encoding="utf-8")) for file in (FILE, PLANS))
+    PAGE.write_text(page(stored, plans, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    CSV.write_text(as_csv(stored, plans), encoding="utf-8")
+
+
+def page(stored: Stored, plans: Plans, text: str) -> str:
     """Return the page's text with its tables written afresh."""
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    return before + _BEGIN + "\n\n" + "\n".join(_written(stored)) + "\n\n" + _END + after
+    tables = {"coverage": _coverage(stored["cells"]), "targets": _targets(stored), "plans": _plans(plans)}
+    return written(text, tables)
 
 
-def _written(stored: Stored) -> Iterator[str]:
-    yield "## Targets\n"
-    ran = (f"{stage} `{stored[stage]['code']}`" if stage in stored else f"{stage} {NONE}" for stage in STAGES)
-    yield f"Version and digest of the code: {', '.join(ran)}.\n"
-    yield from _targets(stored)
-    for estimator in ESTIMATORS:
-        yield f"\n## {estimator[0].upper()}{estimator[1:]}\n"
-        yield f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
-        for at in _all(stored):
-            found = [stored.get(stage, {}).get("cells", {}).get(at, {}).get(estimator) for stage in STAGES]
-            if any(found):
-                yield f"| {_label(at)} | {' | '.join(_pairs(found))} |"
-    yield "\n## Without privacy, main effects\n"
-    yield "| table | coverage, % | bias / sd | half width / AIPW |\n|---|---|---|---|"
-    for at in _all(stored):
-        stage = next(each for each in reversed(STAGES) if at in stored.get(each, {}).get("cells", {}))
-        cell = stored[stage]["cells"][at].get("no privacy, main effects")
-        if cell:
-            bias = f"{cell['bias_over_sd']:.2f}" if "bias_over_sd" in cell else NONE
-            yield f"| {_label(at)} | {_with_error(cell, 'coverage')} | {bias} | {cell['width']:.2f} |"
+def as_csv(stored: Stored, plans: Plans) -> str:
+    """Return a line for each table, a cell without a value empty."""
+    held = io.StringIO()
+    writer = csv.writer(held, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for name, table in TABLES.items():
+        cell, plain = (
+            stored["cells"][f"{name} {table.n}"][each] for each in ("first ranked", "no privacy, main effects")
+        )
+        plan = plans[name]
+        writer.writerow(
+            [name, table.n]
+            + [cell.get(key) for key in ("runs", "given", "coverage", "bias_over_sd", "wrong_sign")]
+            + [cell.get(key) for key in ("half_width", "width", "width_over_main")]
+            + [f"{plan[key] / plan['realised']:.3f}" for key in ("guessed", "known")]
+            + [plain.get(key) for key in ("coverage", "bias_over_sd")]
+        )
+    return held.getvalue()
 
 
-def _all(stored: Stored) -> list[str]:
-    """Return all tables with their sizes, in the order of the suite."""
-    found = {at for stage in STAGES for at in stored.get(stage, {}).get("cells", {})}
-    order = list(TABLES)
-    return sorted(found, key=lambda at: (order.index(at.rpartition(" ")[0]), int(at.rpartition(" ")[2])))
+def _coverage(cells: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """Yield how often intervals were given and covered, and how wide they were."""
+    yield (
+        "| table | given | covered | coverage, % | wrong sign | half width / AIPW "
+        "| AIPW of main effects without privacy: coverage, % |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    others = [name for name in TABLES if name not in {*_FRESH, _CURVED}]
+    groups = [([name], name) for name in _FRESH]
+    groups += [(_FRESH, "**these four**"), ([_CURVED], _CURVED), (others, f"**the other {len(others)}**")]
+    for names, shown in groups:
+        found = [cells[f"{name} {TABLES[name].n}"] for name in names]
+        runs, given, covered, wrong = (sum(each) for each in zip(*map(_counts, found), strict=True))
+        share = covered / given
+        error = 100 * proportion_error(share, given)
+        widths = sorted(each["first ranked"]["width"] for each in found)
+        plain = sorted(100 * each["no privacy, main effects"]["coverage"] for each in found)
+        yield (
+            f"| {shown} | {given:,} of {runs:,} | {covered:,} | {100 * share:.1f} ± {error:.1f} | {wrong} "
+            f"| {_range(widths, 2)} | {_range(plain, 0)} |"
+        )
 
 
-def _label(at: str) -> str:
-    name, _, n = at.rpartition(" ")
-    return name if int(n) == 20_000 else f"{name}, {int(n):,} units"
+def _counts(of: Mapping[str, Cell]) -> tuple[int, int, int, int]:
+    cell = of["first ranked"]
+    given = round(cell["runs"] * cell["given"])
+    return int(cell["runs"]), given, round(given * cell["coverage"]), round(cell["runs"] * cell["wrong_sign"])
 
 
-def _pairs(found: list[Cell | None]) -> Iterator[str]:
-    """Yield each column, before and after."""
-
-    def both(show: Any) -> str:  # noqa: ANN401 (a function of a summary)
-        return " → ".join(NONE if cell is None else show(cell) for cell in found)
-
-    yield both(lambda cell: f"{cell['runs']:.0f}")
-    yield both(lambda cell: f"{100 * cell['given']:.0f}")
-    yield both(lambda cell: _with_error(cell, "coverage"))
-    yield both(lambda cell: f"{cell['width']:.2f}" if "width" in cell else NONE)
-    yield both(lambda cell: f"{cell['width_over_main']:.2f}" if "width" in cell else NONE)
-    yield both(lambda cell: f"{cell['bias_over_sd']:.2f}" if "bias_over_sd" in cell else NONE)
-    yield both(lambda cell: f"{cell['plan_over_realised']:.2f}" if "plan_over_realised" in cell else NONE)
-    yield both(lambda cell: f"{100 * cell['wrong_sign']:.1f}")
-
-
-def _with_error(cell: Cell, name: str) -> str:
-    if name not in cell:
-        return NONE
-    return f"{100 * cell[name]:.0f} ± {100 * proportion_error(cell[name], cell['runs'] * cell['given']):.0f}"
+def _range(values: Sequence[float], digits: int) -> str:
+    low, high = (f"{value:.{digits}f}" for value in (values[0], values[-1]))
+    return low if len(values) == 1 else f"{low} to {high}"
 
 
 def _targets(stored: Stored) -> Iterator[str]:
-    yield "| target | " + " | ".join(f"{stage}: met, unclear, missed | worst" for stage in STAGES) + " |"
-    yield "|---|" + "---|---|" * len(STAGES)
-    for target in (*TARGETS, *WIDTHS):
-        shown = []
-        for stage in STAGES:
-            verdicts = judged(target, stored.get(stage, {}).get("cells", {}))
-            if not verdicts:
-                shown.append(f"{NONE} | {NONE}")
-                continue
-            counts = [sum(each.verdict == word for each in verdicts) for word in ("met", "unclear", "missed")]
-            worst = max(verdicts, key=lambda each: each.distance)
-            name = f"{_label(worst.at)}, {worst.estimator}: {worst.shown}" if worst.distance > 0 else NONE
-            shown.append(f"{counts[0]}, {counts[1]}, {counts[2]} | {name}")
-        yield f"| {target.about} | {' | '.join(shown)} |"
+    yield "| target for what is ranked first | met | unclear | missed | furthest from it |"
+    yield "|---|---|---|---|---|"
+    for target in TARGETS:
+        verdicts = judged(target, stored["cells"])
+        counts = (sum(each.verdict == word for each in verdicts) for word in ("met", "unclear", "missed"))
+        worst = max(verdicts, key=lambda each: each.distance)
+        name = f"{worst.at.rpartition(' ')[0]}: {worst.shown}" if worst.distance > 0 else NONE
+        yield f"| {target.about} | {' | '.join(map(str, counts))} | {name} |"
+
+
+def _plans(plans: Plans) -> Iterator[str]:
+    """Yield how many plans were near what came, and the tables on which a plan that knows the most was not."""
+    ratios = {name: [each[key] / each["realised"] for key in ("guessed", "known")] for name, each in plans.items()}
+    near = [sum(0.8 <= each[place] <= 1.25 for each in ratios.values()) for place in (0, 1)]
+    yield "| table | plan from guesses / realised | plan that knows arms and outcome / realised |"
+    yield "|---|---|---|"
+    yield f"| within 0.8 and 1.25 | {near[0]} of {len(ratios)} | {near[1]} of {len(ratios)} |"
+    for name, both in ratios.items():
+        if not all(0.75 <= each <= 1.33 for each in both):
+            yield f"| {name} | {both[0]:.2f} | {both[1]:.2f} |"

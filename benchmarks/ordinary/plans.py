@@ -14,14 +14,11 @@ import numpy as np
 
 import dpcausal as dpc
 from benchmarks.ordinary.cells import TABLES
-from benchmarks.ordinary.page import FILE, PAGE, STAGES
+from benchmarks.ordinary.page import FILE, PLANS, publish
 from benchmarks.ordinary.runs import first_ranked
 from benchmarks.ordinary.table import Draw, Table
-from benchmarks.parts import PUBLISHED
 from dpcausal.planning.precision import half_width
 
-STORED = PUBLISHED / "ordinary_plans.json"
-_BEGIN, _END = "<!-- plans begin -->", "<!-- plans end -->"
 _UNITS = 200_000
 _EDGES = np.linspace(0, 1, 1_001)
 
@@ -30,14 +27,13 @@ Found = dict[str, dict[str, float]]
 
 
 def main() -> None:
-    found = compared()
-    STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PLANS.write_text(json.dumps(compared(), indent=1) + "\n", encoding="utf-8")
+    publish()
 
 
 def compared() -> Found:
     """Return plans and realised half widths of all tables that were run."""
-    cells = json.loads(FILE.read_text(encoding="utf-8"))[STAGES[-1]]["cells"]
+    cells = json.loads(FILE.read_text(encoding="utf-8"))["cells"]
     found = {}
     for name, table in TABLES.items():
         realised = cells.get(f"{name} {table.n}", {}).get("first ranked", {}).get("half_width")
@@ -80,23 +76,6 @@ def _indicated(column: Any, draw: Draw) -> Any:  # noqa: ANN401 (any kind of col
     """Return a column with an indicator if it is a number that lacks values."""
     lacks = isinstance(column, dpc.Real) and np.isnan(draw.columns[column.name].astype(float)).any()
     return replace(column, indicator=True) if lacks else column
-
-
-def page(found: Found, text: str) -> str:
-    """Return the page's text with the table of plans written afresh."""
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    return before + _BEGIN + "\n\n" + "\n".join(lines(found)) + "\n\n" + _END + after
-
-
-def lines(found: Found) -> list[str]:
-    """Return the table of plans."""
-    shown = ["| table | realised ± | plan from guesses / realised | plan that knows arms and outcome / realised |"]
-    shown.append("|---|---|---|---|")
-    for name, each in found.items():
-        ratios = (f"{each[key] / each['realised']:.2f}" for key in ("guessed", "known"))
-        shown.append(f"| {name} | {each['realised']:g} | {' | '.join(ratios)} |")
-    return shown
 
 
 if __name__ == "__main__":

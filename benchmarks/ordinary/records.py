@@ -8,9 +8,8 @@ from pathlib import Path
 
 import dpcausal
 from benchmarks.ordinary.runs import Run
-from benchmarks.parts import PUBLISHED
 
-FOLDER = PUBLISHED / "ordinary_runs"
+FOLDER = Path("ordinary-runs")
 
 
 @cache

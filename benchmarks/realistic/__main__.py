@@ -2,7 +2,7 @@
 
 `python -m benchmarks.realistic --kind O B K --n 5000 20000 --runs 400 --publish`
 
-With --publish, cells and single runs replace those of the documentation, and the page is written afresh.
+With --publish, cells replace those of the documentation, and the page is written afresh.
 """
 
 import argparse
@@ -11,8 +11,8 @@ import multiprocessing
 
 from benchmarks.parts import add_result_options, result_file
 from benchmarks.progress import progress
-from benchmarks.realistic.page import PAGE, page
-from benchmarks.realistic.runs import DELTA, EPSILON, ESTIMATORS, planned, simulate, summary, written
+from benchmarks.realistic.page import CSV, PAGE, as_csv, page
+from benchmarks.realistic.runs import DELTA, EPSILON, ESTIMATORS, planned, simulate, summary
 from benchmarks.realistic.tables import KINDS
 
 
@@ -41,13 +41,10 @@ def main() -> None:
                 cell = summary(runs) | planned(name, n, each, chosen.epsilon, chosen.delta)
                 results.setdefault(f"{name} {n}", {})[each] = cell
                 print(f"{name} {n:>6} {each:25}", "  ".join(f"{key} {cell[key]}" for key in cell), flush=True)
-                raw = (
-                    file.with_name(f"{file.stem}_runs") / f"{name}_{n}_{each.replace(', ', '_').replace(' ', '_')}.csv"
-                )
-                written(runs, raw)
             file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if chosen.publish:
         PAGE.write_text(page(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        CSV.write_text(as_csv(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,48 +1,62 @@
-"""The tables of the page on realistic tables, from stored results."""
+"""The tables of the page on realistic tables, from stored results, and all of them as CSV."""
 
-from collections.abc import Iterator, Mapping
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from benchmarks.papers.paper import written
+from benchmarks.realistic.runs import ESTIMATORS
 from benchmarks.realistic.tables import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "intervals.md"
-_BEGIN, _END = "<!-- results begin -->", "<!-- results end -->"
+CSV = PAGE.with_suffix(".csv")
+_REFERENCE = "AIPW without privacy"
+_NUMBERS = (
+    *("runs", "given", "coverage", "bias_over_sd", "half_width_over_ideal", "standard_error_over_sd", "half_width"),
+    *("planned_half_width", "planned_refusals"),
+)
 
-Results = Mapping[str, Mapping[str, Mapping[str, float]]]
+Cell = Mapping[str, float]
+Results = Mapping[str, Mapping[str, Cell]]
+"""Summaries by table with its size, and by estimator."""
 
 
 def page(results: Results, text: str) -> str:
     """Return the page's text with its tables written afresh."""
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    return before + _BEGIN + "\n\n" + "\n".join(_tables(results)) + "\n" + _END + after
+
+    def covered(cell: Cell, _: Cell) -> str:
+        refused = "" if cell["given"] > 0.995 else f" ({100 * cell['given']:.0f})"
+        return f"{100 * cell['coverage']:.1f}{refused}"
+
+    def width(cell: Cell, reference: Cell) -> str:
+        return f"{cell['half_width'] / reference['half_width']:.2f}"
+
+    return written(text, {"coverage": _table(results, covered), "widths": _table(results, width)})
 
 
-def _tables(results: Results) -> Iterator[str]:
-    for at in sorted(results, key=lambda at: (list(KINDS).index(at.split()[0]), int(at.split()[1]))):
-        name, n = at.split()
-        cells = results[at]
-        reference = cells["AIPW without privacy"]["half_width"]
-        runs = min(int(cell["runs"]) for cell in cells.values())
-        yield f"### {name}, {int(n):,} units\n"
-        yield f"{KINDS[name].about[0].upper()}{KINDS[name].about[1:]}. {runs} runs.\n"
-        yield (
-            "| estimator | intervals given, % | coverage, % | bias / sd | half width / ideal | standard error / sd "
-            "| half width / AIPW without privacy | planned / realised half width | refused: planned, real, % |"
-        )
-        yield "|---|---|---|---|---|---|---|---|---|"
-        for estimator, cell in cells.items():
-            plan = cell.get("planned_half_width")
-            refused, coverage = 100 * (1 - cell["given"]), cell.get("coverage")
-            covered = "none" if coverage is None else f"{100 * coverage:.1f}"
-            yield (
-                f"| {estimator} | {100 * cell['given']:.0f} | {covered} | {cell['bias_over_sd']:.2f} "
-                f"| {cell['half_width_over_ideal']:.2f} | {cell['standard_error_over_sd']:.2f} "
-                f"| {cell['half_width'] / reference:.2f} | "
-                + (
-                    f"{plan / cell['half_width']:.2f} | {100 * cell['planned_refusals']:.0f}, {refused:.0f} |"
-                    if plan is not None
-                    else "| |"
-                )
-            )
-        yield ""
+def as_csv(results: Results) -> str:
+    """Return a line for each table, size and estimator, a cell without a value empty."""
+    held = io.StringIO()
+    writer = csv.writer(held, lineterminator="\n")
+    writer.writerow(["table", "units", "estimator", *_NUMBERS])
+    for at in _ordered(results):
+        for estimator, cell in results[at].items():
+            writer.writerow([*at.split(), estimator, *(cell.get(name) for name in _NUMBERS)])
+    return held.getvalue()
+
+
+def _ordered(results: Results) -> list[str]:
+    return sorted(results, key=lambda at: (list(KINDS).index(at.split()[0]), int(at.split()[1])))
+
+
+def _table(results: Results, show: Callable[[Cell, Cell], str]) -> Iterator[str]:
+    """Yield a line for each table and a column for each estimator."""
+    there = {estimator for cells in results.values() for estimator in cells}
+    columns = [each for each in (_REFERENCE, *ESTIMATORS) if each in there]
+    yield f"| table | runs | {' | '.join(columns)} |"
+    yield "|---" * (len(columns) + 2) + "|"
+    for at in _ordered(results):
+        cells, (name, n) = results[at], at.split()
+        shown = (show(cells[each], cells[_REFERENCE]) if each in cells else "" for each in columns)
+        yield f"| {name}, {int(n):,} | {min(int(cell['runs']) for cell in cells.values())} | {' | '.join(shown)} |"

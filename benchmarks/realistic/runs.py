@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,11 +131,3 @@ def planned(name: str, n: int, estimator: str, epsilon: float, delta: float) -> 
     half = half_width(replace(effect, no_interval=""))  # where it is refused, widths are compared all the same
     refused = count_refusals(made, rehearsal, dpc.Guarantee(epsilon=epsilon, delta=delta)) / REHEARSALS
     return {"planned_half_width": float(f"{half:.4g}"), "planned_refusals": refused}
-
-
-def written(runs: list[Run], file: Path) -> None:
-    """Write single runs: a line each, with error, standard error, half width, and whether the interval was refused."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = ["error,standard_error,half_width,refused"]
-    lines += [f"{run['error']:.4g},{run['se']:.4g},{run['half']:.4g},{int('refused' in run)}" for run in runs]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.ordinary.__main__ import main
 from benchmarks.ordinary.cells import TABLES
-from benchmarks.ordinary.page import FILE, PAGE, as_text, page
+from benchmarks.ordinary.page import CSV, FILE, PAGE, PLANS, as_csv, as_text, page
 from benchmarks.ordinary.records import add, code, read
 from benchmarks.ordinary.reference import knowing
 from benchmarks.ordinary.runs import ESTIMATORS, estimand_of, simulate
@@ -128,9 +128,10 @@ def test_target_is_missed_only_where_more_runs_would_hardly_help() -> None:
     assert judged(target, {"REG 20000": {"first ranked": refused}})[0].shown == "no interval"
 
 
-def test_the_page_shows_the_stored_results() -> None:
-    stored = json.loads(FILE.read_text(encoding="utf-8"))
+def test_page_and_csv_show_the_stored_results() -> None:
+    stored, plans = (json.loads(file.read_text(encoding="utf-8")) for file in (FILE, PLANS))
     assert json.loads(as_text(stored)) == stored
+    assert set(plans) == set(TABLES)
     text = PAGE.read_text(encoding="utf-8")
-    assert page(stored, text) == text
-    assert f"`{stored['before']['code']}`" in text
+    assert page(stored, plans, text) == text
+    assert CSV.read_text(encoding="utf-8") == as_csv(stored, plans)

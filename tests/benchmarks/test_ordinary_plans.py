@@ -1,14 +1,12 @@
-"""Plans on ordinary tables: what a planner who knows them expects, and the page that shows them."""
+"""Plans on ordinary tables: what a planner who knows them expects."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
 from benchmarks.ordinary.cells import TABLES
-from benchmarks.ordinary.page import PAGE
-from benchmarks.ordinary.plans import STORED, informed, lines, page
+from benchmarks.ordinary.plans import informed
 
 
 def test_an_informed_planner_knows_how_far_apart_arms_are() -> None:
@@ -36,9 +34,3 @@ def test_outcomes_that_are_missing_are_out_of_the_comparison() -> None:
 
 def test_a_trial_has_no_confounding() -> None:
     assert (informed(TABLES["K"]).confounding, informed(TABLES["K"]).overlap) == (0.0, None)
-
-
-def test_the_page_shows_the_stored_plans() -> None:
-    found, text = json.loads(STORED.read_text(encoding="utf-8")), PAGE.read_text(encoding="utf-8")
-    assert page(found, text) == text
-    assert len(lines(found)) == len(TABLES) + 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.parts import PUBLISHED
-from benchmarks.realistic.page import PAGE, page
+from benchmarks.realistic.page import CSV, PAGE, as_csv, page
 from benchmarks.realistic.runs import ESTIMATORS, simulate, summary
 from benchmarks.realistic.tables import KINDS, Kind
 
@@ -42,7 +42,17 @@ def test_a_summary_counts_refusals_apart() -> None:
     assert (found["given"], found["coverage"], found["coverage_of_all"]) == (0.6667, 0.5, 0.3333)
 
 
-def test_the_page_shows_the_stored_results() -> None:
+def test_page_and_csv_show_the_stored_results() -> None:
     results = json.loads((PUBLISHED / "realistic.json").read_text(encoding="utf-8"))
     text = PAGE.read_text(encoding="utf-8")
     assert page(results, text) == text
+    assert CSV.read_text(encoding="utf-8") == as_csv(results)
+    cells = [
+        (cell["coverage"], cell["half_width"] / of["AIPW without privacy"]["half_width"])
+        for at, of in results.items()
+        for name, cell in of.items()
+        if at[0] in "OBK" and name in ESTIMATORS
+    ]
+    coverage, widths = zip(*cells, strict=True)
+    assert f"On O, B and K, all of them cover in {100 * min(coverage):.1f} to {100 * max(coverage):.1f} %" in text
+    assert f"privacy multiplies the width by {min(widths):.1f} to {max(widths):.1f}" in text

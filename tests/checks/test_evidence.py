@@ -1,5 +1,6 @@
 """Stored results: each is entered as it is, and pages that show one say when it was measured and what changed since."""
 
+import ast
 import json
 import re
 from dataclasses import replace
@@ -56,9 +57,9 @@ def entered(sources: Sources, command: str, page: str = "covers.md", day: str = 
 
 
 def test_every_result_is_entered_as_it_is_stored() -> None:
-    """After `python -m benchmarks… --publish` comes `python -m checks.evidence --measured NAME`."""
+    """`python -m checks.evidence --run NAME` measures a result and enters it."""
     assert evidence.faults(evidence.stored()) == {}
-    assert len(evidence.results()) > 40
+    assert len(evidence.results()) > 30
     assert all((evidence.FILE.parent / name).exists() for name in evidence.NOT_RESULTS)
 
 
@@ -80,16 +81,17 @@ def test_what_is_stored_otherwise_than_entered_is_a_fault(folder: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("name", "words"), [("nothing", "invalid choice"), ("new", "commands and pages of new")])
+@pytest.mark.parametrize("name", ["nothing", "new"])
+@pytest.mark.parametrize("option", [["--run"], ["--code"], ["--measured", "0123456789abcdef"]])
 def test_a_name_without_file_or_entry_cannot_be_entered(
-    name: str, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    name: str, option: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "new.json").write_text("{}", encoding="utf-8")
     before = evidence.FILE.read_bytes()
     with pytest.raises(SystemExit) as refused:
-        evidence.main(["--measured", "covers", name])
+        evidence.main([option[0], name, *option[1:]])
     assert refused.value.code == 2
-    assert words in capsys.readouterr().err
+    assert f"{name} is no stored result" in capsys.readouterr().err
     assert evidence.FILE.read_bytes() == before
 
 
@@ -140,8 +142,8 @@ def test_a_result_is_stale_once_code_that_it_runs_has_changed(sources: Sources) 
         "audit": entered(sources, "dpcausal audit --json"),
     }
     assert evidence.stale(known, Sources(sources.root)) == set()
-    (sources.root / "src/dpcausal/estimator.py").write_text("HALF = 1  # of the range", encoding="utf-8")
-    assert evidence.stale(known, Sources(sources.root)) == {"covers"}  # of a comment too, as the module says
+    (sources.root / "src/dpcausal/estimator.py").write_text('"""Half."""\n\nHALF = 1  # of it', encoding="utf-8")
+    assert evidence.stale(known, Sources(sources.root)) == set()  # comments decide no figure
     (sources.root / "src/dpcausal/estimator.py").write_text("HALF = 2", encoding="utf-8")
     assert evidence.stale(known, Sources(sources.root)) == {"covers"}
     (sources.root / "src/dpcausal/pages.py").write_text("TITLE = 1", encoding="utf-8")
@@ -196,14 +198,91 @@ def test_a_built_page_without_its_date_fails_the_gate(
         assert ("does not say when" in caplog.text) == warns
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("x = 1", "x = 1  # one", True),
+        ("def f():\n    return 1", 'def f():\n    """One."""\n\n    return 1', True),
+        ("class A:\n    x = 1", 'class A:\n    """A."""\n\n    x = 1\n    """One,\n    always."""', True),
+        ("x = 1", "x = 2", False),
+        ("if y:\n    x = 1\nz = 2", "if y:\n    x = 1\n    z = 2", False),
+        ("x = '# one'", "x = '# two'", False),
+        ('x = """one"""', 'x = """two"""', False),
+        ('f(\n    "one",\n)', 'f(\n    "two",\n)', False),
+        ('f(\n    "one"\n    "two"\n)', 'f(\n    "one"\n    "too"\n)', False),
+        ('return (\n    "one"  # 1\n)', 'return (\n    "two"  # 1\n)', False),
+    ],
+)
+def test_comments_docstrings_and_empty_lines_alone_are_not_of_the_essence(before: str, after: str, same: bool) -> None:
+    assert (evidence.essence(before) == evidence.essence(after)) == same
+
+
+def test_essence_of_every_file_does_what_the_file_does() -> None:
+    """Without docstrings the syntax is the same; a body that was nothing else is left out of both."""
+
+    def bare(text: str) -> str:
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            for field in ("body", "orelse", "finalbody"):
+                if isinstance(block := getattr(node, field, None), list):
+                    block[:] = [
+                        each
+                        for each in block
+                        if not (isinstance(each, ast.Expr) and isinstance(getattr(each.value, "value", None), str))
+                    ] or [ast.Pass()]
+        return ast.unparse(tree)
+
+    files = sorted((ROOT / "src").rglob("*.py"))[::7]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        try:
+            left = evidence.essence(text)
+            found = bare(left)
+        except SyntaxError:  # a body of a docstring alone
+            continue
+        assert found == bare(text), file
+
+
+def measuring(sources: Sources, text: str) -> None:
+    """Write a benchmark that prints a result, and enters itself as a module of its folder."""
+    (sources.root / "benchmarks/covers.py").write_text(text, encoding="utf-8")
+    (sources.root / "benchmarks/__init__.py").touch()
+
+
+def test_a_run_is_entered_with_the_code_that_it_began_with(
+    folder: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evidence, "ROOT", sources.root)
+    known = evidence.stored()
+    covers = replace(known["covers"], commands=("python -m benchmarks.covers --json",))
+    evidence.write(known | {"covers": covers})
+    measuring(sources, "print('{}')")
+    evidence.main(["--run", "covers"])
+    new = evidence.stored()["covers"]
+    assert (folder / "covers.json").read_text(encoding="utf-8") == "{}\n"
+    assert new.result == evidence.digest_of_result(folder / "covers.json")
+    assert new.code == evidence.digest_of_code(new.modules, Sources(sources.root))
+    assert new.minutes is not None
+    assert evidence.stale(evidence.stored(), Sources(sources.root)) == {"suite"}
+
+    measuring(sources, "open('benchmarks/covers.py', 'a').write('\\nx = 1')\nprint('{\"a\": 1}')")
+    with pytest.raises(SystemExit):
+        evidence.main(["--run", "covers"])
+    assert "the code changed while covers was measured" in capsys.readouterr().err
+    assert evidence.stored()["covers"] == new
+
+
 def test_what_was_measured_is_entered_with_day_code_and_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = evidence.stored()["covers"]
     (folder / "covers.json").write_text(json.dumps({"coverage": 0.94}), encoding="utf-8")
     evidence.main([])
     assert capsys.readouterr().out.startswith("WRONG    covers changed since it was entered\n")
-    evidence.main(["--measured", "covers"])
+    evidence.main(["--code", "covers"])
+    code = capsys.readouterr().out.strip()
+    assert code == evidence.digest_of_code(old.modules, Sources(folder.parents[1]))
+    evidence.main(["--measured", "covers", code])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("stale    2026-11-02  suite")
+    assert lines[0].split()[:3] == ["stale", "2026-11-02", "suite"]
     assert lines[1].startswith("current ")
     assert lines[2] == "1 of 2 results are stale"
     new = evidence.stored()["covers"]
