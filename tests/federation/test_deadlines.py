@@ -1,6 +1,7 @@
 """Requests that come too late or were withdrawn cost nothing, and sites of the version before are still asked."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,12 +9,14 @@ import pytest
 
 from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
+from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.protocol.transport import LocalTransport
 from dpcausal.federation.site.site import Site
 from dpcausal.utils.hash_chain import digest_of_text
 from tests.federation.conftest import Answerer, Federation, always, message_in
+from tests.support.site_folders import approve_study
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def test_site_outside_a_secure_sum_pays_nothing_when_its_request_arrives_late(fe
     federation.sites["west"] = off_in_round_three
     transport = Recording({name: federation._listening(name) for name in federation.tables})
     federation.coordinator(study, transport=transport, attempts=1, timeout=0.01).run()
-    rounds = ["keys", "withdraw 1", "shares", "withdraw 2", "masked", "withdraw 3", "confirm", "withdraw 4", "unmask"]
+    asks = ("keys", "shares", "masked", "confirm", "unmask")
+    rounds = [event for place, ask in enumerate(asks, 1) for event in (ask, f"withdraw {place}")]
     assert transport.events == rounds
     request = Request.from_json(claimed_body(kept[0]))
     assert request.deadline is not None
@@ -121,6 +125,60 @@ def test_withdrawn_study_is_answered_no_more_and_costs_nothing(federation: Feder
         "another": "approved",
     }
     assert federation.coordinator(other).run().n == 600
+
+
+def test_withdrawn_study_is_not_asked_again_and_its_answers_still_count(federation: Federation) -> None:
+    study, store = federation.study(), federation.folder / "store.db"
+    away = {name: federation.sites.pop(name) for name in ("south", "west")}
+    federation.coordinator(study, store=store, attempts=1).run()
+    told = federation.coordinator(study, store=store, attempts=1).withdraw()
+    assert told == {"north": MEANINGS["withdrawn"], "south": "did not answer", "west": "did not answer"}
+    federation.sites |= away  # back, without a word of the withdrawal
+    federation.asked.clear()
+    effect = federation.coordinator(study, store=store).run()
+    assert (effect.n, federation.asked) == (300, [])
+    assert effect.sites is not None
+    assert {share.status for share in effect.sites if share.site != "north"} == {
+        "was not asked: the study is withdrawn"
+    }
+    with pytest.raises(StudyError, match="not withdrawn"):
+        _ = federation.coordinator(study, store=store).sealed
+    assert spent(federation) == {"north": 1.0, "south": 0.0, "west": 0.0}
+
+
+def test_withdrawing_needs_no_word_of_a_revoked_site_and_is_not_in_the_version_before(federation: Federation) -> None:
+    members = dict(federation.roster.sites)
+    members["west"] = replace(members["west"], revoked=True)
+    told = federation.coordinator(federation.study(), roster=Roster(members), protocol=BEFORE).withdraw()
+    assert told == dict.fromkeys(("north", "south"), MEANINGS["withdrawn"])
+
+
+def test_withdrawal_outlives_older_copies_of_a_sites_files(federation: Federation) -> None:
+    """Without its record in the ledger, a restore would bring back a study that is approved and not withdrawn."""
+    study, folder = federation.study(), federation.folder / "north"
+    before = shutil.copytree(folder, federation.folder / "copy")
+    withdrawal = federation.anna.seal(Request(study=study.text, ask="withdraw").to_json())
+    assert message_in(Site(folder).answer(withdrawal)).code == "withdrawn"
+    assert message_in(Site(folder).answer(withdrawal)).code == "withdrawn"
+    assert [entry.kind for entry in Site(folder).audit_log.stream()].count("withdraw") == 1
+    with pytest.raises(StudyError, match="one that was withdrawn"):
+        approve_study(folder, study, "b person")
+    for file in before.rglob("*"):
+        if file.is_file() and file.name not in {"ledger.db", "witness.log"}:
+            shutil.copy(file, folder / file.relative_to(before))
+    shutil.rmtree(folder / "studies")
+    shutil.copytree(before / "studies", folder / "studies")
+    assert message_in(Site(folder).answer(asked(federation, study))).code == "undecided"
+    assert spent(federation)["north"] == 0.0
+
+
+def test_site_that_did_not_store_a_study_does_not_confirm_its_withdrawal(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = replace(federation.study(), name="one too many")
+    monkeypatch.setattr("dpcausal.federation.site.stores._MOST", 0)
+    withdrawal = federation.anna.seal(Request(study=study.text, ask="withdraw").to_json())
+    assert message_in(federation.sites["north"](withdrawal)).code == "undecided"
 
 
 def test_nobody_withdraws_anothers_study(federation: Federation) -> None:

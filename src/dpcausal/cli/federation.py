@@ -320,9 +320,9 @@ def withdraw(  # noqa: PLR0913, PLR0917
     mailbox: Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait: as for run.")] = None,
 ) -> None:
-    """Withdraw a study: sites that have not answered it refuse from then on, and pay nothing.
+    """Withdraw a study: sites that have not answered it refuse from then on, and pay nothing. Nobody is asked again.
 
-    Exit status 1 if a site does not know of it yet: run the command again later.
+    Exit status 1 if a site does not know of it yet: run the command again later. A site of protocol 4 never does.
     """
     require_extra("cryptography", "federation")
     requester = read_study(study).requester
@@ -330,12 +330,12 @@ def withdraw(  # noqa: PLR0913, PLR0917
     waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
     from dpcausal.federation.protocol.messages import MEANINGS  # noqa: PLC0415 (an extra)
 
-    told = _coordinator(folder, study, transport, timeout=waits, attempts=1).withdraw()
-    for site, words in told.items():
+    found = _coordinator(folder, study, transport, timeout=waits, attempts=1).withdraw()
+    for site, words in found.items():
         typer.echo(f"{site} {words}")
     if files:
         typer.echo(f"Send the file in {files / 'out'} to every site.")
-    if any(words != MEANINGS["withdrawn"] for words in told.values()):
+    if any(words != MEANINGS["withdrawn"] for words in found.values()):
         raise typer.Exit(1)
 
 

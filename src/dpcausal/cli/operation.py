@@ -1,5 +1,6 @@
 """Commands to operate a site and a coordinator: status, metrics, backup, restore, and settings of kits."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,15 +114,17 @@ def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = F
 
 @federation.command("restore")
 def restore_federation(file: Backup, folder: NewFolder) -> None:
-    """Restore a workspace to a new folder. What was revoked since the backup must be revoked again."""
+    """Restore a workspace to a new folder. Who was revoked or removed since the backup must be so again."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.backup import restore_workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.site.people import People  # noqa: PLC0415
 
     restored = restore_workspace(file, folder)
     if (folder / "nvflare" / "server").is_dir():
         update_server_kit(folder)
-    _report_restored(restored, folder)
-    typer.echo("Revoke again which of these sites and requesters was revoked since the backup was made.")
+    people = tuple(f"person {person}" for person in People.read(folder).people)
+    _report_restored(replace(restored, found=(*restored.found, *people)), folder)
+    typer.echo("Revoke again who of these was revoked or removed since the backup was made. Old passwords count again.")
 
 
 @site.command("drill")

@@ -14,7 +14,7 @@ from dpcausal.errors import DpcausalError, StudyError, redact_errors
 from dpcausal.federation.coordinator.coordinator import Coordinator
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.workspace import Workspace
-from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Message, Request, withdrawal
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.results.effect import Effect
 from dpcausal.study.study import Study
@@ -121,7 +121,7 @@ class CoordinatorFolder:
             if asked.ask in ("releases", "masked") and digest not in found:
                 both = [replace(asked, version=version).id for version in (VERSION, BEFORE)]
                 attempts = max(map(store.attempts, both))
-                messages = [message for each in both for message in store.messages(each)]
+                messages = [message for each in (*both, withdrawal(asked.study)) for message in store.messages(each)]
                 cells = self._cells(messages, asked=attempts > 0)
                 found[digest] = AskedStudy(request, digest, study, at, attempts, cells)
         return [*found.values()][::-1]

@@ -191,7 +191,7 @@ class SiteFolder:
             digest,
             study,
             datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat(),
-            self.site.status(digest) if decided or self.site.inbox.is_withdrawn(digest) else "undecided",
+            self.site.status(digest) if digest in self._decided else "undecided",
             study.price(policy.site),
             objections(policy, study),
             tuple(
@@ -209,6 +209,10 @@ class SiteFolder:
         except DpcausalError:
             return False
         return True
+
+    @cached_property
+    def _decided(self) -> frozenset[str]:
+        return self.site.audit_log.decided()
 
     @cached_property
     def _decisions(self) -> dict[str, list[LogEntry]]:
@@ -245,7 +249,8 @@ class SiteFolder:
         answers, message = example(received.study, digest, policy, self.units)
         pending = Price.of(each.price for each in self._payable if each.digest != digest)
         answered = any(sent.study == digest for sent in self.messages.values())
-        due = not (received.free or received.objections or answered or received.status == "rejected")
+        stopped = received.status in {"rejected", "withdrawn"}
+        due = not (received.free or received.objections or answered or stopped)
         cost = received.price.epsilon if due else 0.0
         bar = None
         if self.summary:

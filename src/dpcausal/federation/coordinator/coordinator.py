@@ -108,7 +108,17 @@ class Coordinator:
 
     @property
     def sealed(self) -> str:
-        """The signed request, with its deadline: the text that travels."""
+        """The signed request, with its deadline: the text that travels.
+
+        Raises:
+            StudyError: If the study was withdrawn.
+        """
+        if self._dispatcher.is_withdrawn(self._text):
+            raise StudyError(
+                expected="a study that was not withdrawn",
+                got="one that was",
+                hint="write a new study text, with another name for instance.",
+            )
         return self._dispatcher.sealed(self.request)
 
     @property
@@ -121,13 +131,15 @@ class Coordinator:
         """Withdraw the study: take back its requests, tell all sites, and return what each of them did, in words.
 
         A site that knows of it answers the study no more, and pays nothing for it. What it has answered before stays
-        paid for. A new attempt needs a new study text.
+        paid for. Nobody is asked again, also by another coordinator with the same store; an effect is computed from
+        the answers there. A new attempt needs a new study text.
 
         Raises:
             TransportError: If the transport is unavailable.
         """
         self._dispatcher.withdraw(self.request_ids)
-        found = self._dispatcher.ask(Question(self.study, Request(study=self._text, ask="withdraw")))
+        question = Question(self.study, Request(study=self._text, ask="withdraw"))
+        found = self._dispatcher.ask(question, self._dispatcher.roster.keys)
         return {site: response.words for site, response in found.items()}
 
     def run(self) -> Effect:

@@ -8,7 +8,7 @@ from dpcausal.errors import TransportError
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.responses import SiteResponse, signed_by, why_invalid
 from dpcausal.federation.coordinator.roster import Roster
-from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Code, Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Code, Message, Request, withdrawal
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import Transport
@@ -29,6 +29,7 @@ class Dispatcher:
 
     A site that has answered a request does not receive it again. A retry asks the same question, and a site answers the
     same question at no further cost. Sites that speak only the version of the protocol before this one are asked in it.
+    A withdrawn study is asked no more: a site that does not know of the withdrawal would pay for it.
 
     Attributes:
         roster: The sites.
@@ -59,17 +60,21 @@ class Dispatcher:
             question: The request, with its study.
             sites: The sites to ask; without it, all of the roster.
         """
-        question = _in_version(question, min(self.protocol, question.request.version))
-        sealed = self.sealed(question.request)
+        closed = False
+        if question.request.ask != "withdraw":  # which the version before does not know
+            question = _in_version(question, min(self.protocol, question.request.version))
+            closed = self.is_withdrawn(question.request.study)
+        sealed = "" if closed else self.sealed(question.request)
+        absent = _WITHDRAWN if closed else _SILENT
         named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
         stored = self.stored(question)
         found = {
-            site: stored.get(site) or SiteResponse(site, _SILENT) for site in sorted(named) if site in self.roster.keys
+            site: stored.get(site) or SiteResponse(site, absent) for site in sorted(named) if site in self.roster.keys
         }
         for site, response in found.items():
             if site in stored:
                 self.on_response(response)
-        for attempt in range(self.attempts):
+        for attempt in range(0 if closed else self.attempts):
             waiting = [site for site, response in found.items() if _is_retryable(response)]
             if not waiting:
                 break
@@ -96,6 +101,10 @@ class Dispatcher:
     def withdraw(self, requests: Collection[str]) -> None:
         """Take back requests, by their ids, from where sites that have not answered would find them."""
         self.transport.withdraw(sorted(requests))
+
+    def is_withdrawn(self, study: str) -> bool:
+        """Return whether the study with this text was withdrawn."""
+        return self.requests.attempts(withdrawal(study)) > 0
 
     def sealed(self, request: Request) -> str:
         """Return a request with its deadline, signed, after storing it.
@@ -166,6 +175,7 @@ def _in_version(question: Question, version: int) -> Question:
 
 _OLDER = f"speaks only version {BEFORE} of the protocol"
 _SILENT = "did not answer"
+_WITHDRAWN = "was not asked: the study is withdrawn"
 _REVOKED = "is revoked in the roster, and was not asked"
 _INVALID = "sent an invalid response"
 

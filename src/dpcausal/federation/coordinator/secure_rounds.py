@@ -79,7 +79,7 @@ class SecureRounds:
         Raises:
             RefusedError: If too few sites answered a round, or the sum cannot be opened.
         """
-        responses = dict[str, SiteResponse]()
+        responses, is_new = dict[str, SiteResponse](), "unmask" not in self._begun
         keys = self._round("keys", self._settings.sites, (), responses)
         shares = self._round("shares", keys, _texts(keys.values()), responses)
         masked = self._round("masked", shares, _texts(shares.values()), responses)
@@ -100,6 +100,8 @@ class SecureRounds:
                 ticks = self._opened(numbers, bodies, opened)
             except SessionError as error:
                 raise RefusedError(problem=error.problem, hint=error.hint) from None
+        if is_new:
+            self._close(STEPS)
         late = {site: SiteResponse(site, "answered too late") for site in members if site not in numbers}
         silent = {site: each for site, each in responses.items() if not each.answered}
         return OpenedSum(tuple(ticks), dict(sorted((late | silent | {site: masked[site] for site in numbers}).items())))
@@ -120,7 +122,7 @@ class SecureRounds:
         found = self._dispatcher.stored(question)
         if not self._is_over(step, found):
             self._begun[step] = request
-            self._close_before(step)
+            self._close(STEPS[: STEPS.index(step)])
             counting = replace(self._dispatcher, on_response=self._counted(step, len(asked)))
             found = counting.ask(question, asked)
         for site in asked:
@@ -131,13 +133,13 @@ class SecureRounds:
         self._check_enough(step, answers, [responses[site] for site in asked])
         return answers
 
-    def _close_before(self, step: Step) -> None:
-        """Withdraw the requests of earlier rounds: a late answer would be of no use, and masked sums have a price."""
-        earlier = [each for each in STEPS[: STEPS.index(step)] if each in self._begun]
-        if not earlier:
+    def _close(self, steps: Collection[Step]) -> None:
+        """Withdraw the requests of rounds that are over: a late answer would be of no use, and masked sums cost."""
+        over = [self._begun[step].id for step in steps if step in self._begun]
+        if not over:
             return
         with suppress(TransportError):  # the round that follows meets the same transport
-            self._dispatcher.withdraw([self._begun[each].id for each in earlier])
+            self._dispatcher.withdraw(over)
 
     def _opened(
         self, numbers: Mapping[str, Any], keys: Mapping[str, Any], answers: Mapping[str, SiteResponse]

@@ -28,10 +28,13 @@ class Contents:
     @classmethod
     def of(cls, folder: Path, networks: Sequence[str]) -> Self:
         """Return the lasting files of a folder, where `networks` are its folders with kits of NVFlare."""
+        certificates = tuple(_found(folder, f"{MAILBOX}/*.pem"))
+        private = tuple(name for name in certificates if b"PRIVATE KEY" in (folder / name).read_bytes())
         return cls(
             settings=tuple(_found(folder, "*.toml", f"{MAILBOX}/*.toml")),
-            public=tuple(_found(folder, "console_log.jsonl", f"{MAILBOX}/*.pem")),
+            public=(*_found(folder, "console_log.jsonl"), *(name for name in certificates if name not in private)),
             secret=(
+                *private,  # some servers want key and certificate in one file
                 *_found(folder, "*.key", "console_accounts.json", f"{MAILBOX}/*.key", f"{MAILBOX}/invitations/*.json"),
                 *(name for root in networks for name in network_files(folder, root)),
             ),

@@ -188,6 +188,11 @@ def request_id(body: str) -> str:
         return digest_of_text(body)
 
 
+def withdrawal(study: str) -> str:
+    """Return the id of the request that withdraws a study."""
+    return Request(study=study, ask="withdraw").id
+
+
 def _written(parts: Request | Message, without: str = "") -> str:
     document = {name: value for name, value in asdict(parts).items() if name != without}
     return json.dumps(document, sort_keys=True, allow_nan=False)

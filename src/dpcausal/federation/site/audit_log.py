@@ -33,7 +33,9 @@ class AuditLog:
         self._file = file
         self._index = AuditIndex(file.with_suffix(".index"))
 
-    def write(self, kind: Literal["answer", "people", "confirm", "restore"], study: str, who: str, what: str) -> None:
+    def write(
+        self, kind: Literal["answer", "withdraw", "people", "confirm", "restore"], study: str, who: str, what: str
+    ) -> None:
         """Append an entry, durably.
 
         Of an answer only the day is written: the time between two would reveal how long reading the table took. Of a
@@ -116,10 +118,15 @@ class AuditLog:
         Raises:
             LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
         """
-        with self._locked() as descriptor:
-            self._head(descriptor)
-            with self._file.open("rb") as file:
-                return tuple(self._at(file, place, study) for place in self._index.places(study))
+        return tuple(entry for entry in self._entries(study) if entry.is_decision)
+
+    def is_withdrawn(self, study: str) -> bool:
+        """Return whether the requester of a study withdrew it.
+
+        Raises:
+            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
+        """
+        return any(entry.kind == "withdraw" for entry in self._entries(study))
 
     def counting(self, study: str) -> tuple[LogEntry, ...]:
         """Return the signed decisions about a study that may count, in order: approvals only since the last restore.
@@ -131,8 +138,9 @@ class AuditLog:
             self._head(descriptor)
             last = max(self._index.places("restore"), default=None)
             with self._file.open("rb") as file:
-                found = {place: self._at(file, place, study) for place in self._index.places(study)}
+                entries = {place: self._at(file, place, study) for place in self._index.places(study)}
                 restore = None if last is None else self._at(file, last, "restore")
+        found = {place: entry for place, entry in entries.items() if entry.is_decision}
         if last is None or restore is None:
             return tuple(found.values())
         # By its place and by its time: an approval that was lost could be recorded again after the restore.
@@ -144,7 +152,7 @@ class AuditLog:
 
     def last_restore(self) -> LogEntry | None:
         """Return the last line that confirmed a restored site; None where there is none."""
-        restores = self.decisions("restore")
+        restores = self._entries("restore")
         return restores[-1] if restores else None
 
     def end(self) -> dict[str, int | str]:
@@ -177,7 +185,7 @@ class AuditLog:
             return any(place >= size for kind in CHANGES for place in self._index.places(kind))
 
     def decided(self) -> frozenset[str]:
-        """Return the studies about which anything was decided."""
+        """Return the studies about which anything was decided, also by a withdrawal."""
         with self._locked() as descriptor:
             self._head(descriptor)
             return self._index.studies()
@@ -195,6 +203,13 @@ class AuditLog:
             at = datetime.now(UTC).isoformat(timespec="seconds")
             what = "made the index anew: entries cut off before this line would not be noticed"
             self._append(descriptor, kind="index", study="", who=who, what=what, at=at, sealed="")
+
+    def _entries(self, topic: str) -> tuple[LogEntry, ...]:
+        """Return the entries under a topic of the index, in order."""
+        with self._locked() as descriptor:
+            self._head(descriptor)
+            with self._file.open("rb") as file:
+                return tuple(self._at(file, place, topic) for place in self._index.places(topic))
 
     def _append(self, descriptor: int, **content: str) -> None:
         """Append an entry to the locked log."""

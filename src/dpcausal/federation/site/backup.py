@@ -24,7 +24,7 @@ from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.people import People, identity
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import MESSAGES, mark_restored, open_ledger, witness_address
-from dpcausal.federation.site.stores import WITHDRAWN, ResponseStore
+from dpcausal.federation.site.stores import ResponseStore
 from dpcausal.ledger import Ledger
 
 NETWORKS = ("nvflare", "networks")
@@ -104,6 +104,12 @@ def restore_site(file: Path, folder: Path) -> Restored:
     return Restored(manifest, found)
 
 
+def has_own_ledger(folder: Path) -> bool:
+    """Return whether the ledger of a site is a file in its folder, as one that a backup holds is."""
+    own = _ledger_file(folder, Policy.read(folder))
+    return own is not None and own.exists()
+
+
 def _found(folder: Path, policy: Policy) -> Iterator[str]:
     """Yield the people, requesters and last decisions of a site, in words."""
     for person in People.read(folder).people:
@@ -120,7 +126,7 @@ def _found(folder: Path, policy: Policy) -> Iterator[str]:
 def _copy(folder: Path, staged: Path, policy: Policy, contents: Contents, *, with_keys: bool) -> Iterator[str]:
     """Copy a site's files, and yield what is left out."""
     names = list(contents.lasting(with_keys=True) if with_keys else contents.public)
-    for kept in ("studies", f"studies/{WITHDRAWN}", MESSAGES, f"{MAILBOX}/outbox"):
+    for kept in ("studies", MESSAGES, f"{MAILBOX}/outbox"):
         names += [f"{kept}/{file.name}" for file in folder.glob(f"{kept}/*") if not file.name.startswith(".")]
     copy_files(folder, staged, names)
     if not with_keys:

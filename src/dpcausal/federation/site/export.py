@@ -19,6 +19,7 @@ _FORMULA = ("=", "+", "-", "@")
 _EVENTS = {
     "approve": "approved",
     "reject": "rejected",
+    "withdraw": "withdrawn by its requester",
     "answer": "request",
     "forged": "request without a valid signature",
     "people": "people changed",

@@ -14,10 +14,10 @@ VERSION = 3
 
 _DIGITS = 64
 
-Kind = Literal["approve", "reject", "answer", "forged", "people", "index", "confirm", "restore"]
+Kind = Literal["approve", "reject", "withdraw", "answer", "forged", "people", "index", "confirm", "restore"]
 DECISIONS: tuple[Kind, ...] = ("approve", "reject")
 CHANGES: tuple[Kind, ...] = ("people", "index", "confirm", "restore")
-"""The kinds that change what counts at a site, but for decisions."""
+"""The kinds that change what counts at a site, but for what is about one study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,9 @@ class LogEntry(ChainEntry):
 
     Attributes:
         version: The version of the format.
-        kind: A decision, an answer to a request, requests without a valid signature, a change of the site's people, a
-            new index, a confirmation of settings, or one after a restore: approvals before it do not count.
+        kind: A decision, a study's withdrawal by its requester, an answer to a request, requests without a valid
+            signature, a change of the site's people, a new index, a confirmation of settings, or one after a restore:
+            approvals before it do not count.
         study: The digest of the study.
         who: Who decided, or the requester.
         what: The reason of a decision; of an answer, the request and the code.
@@ -66,8 +67,9 @@ class LogEntry(ChainEntry):
 
     @property
     def topic(self) -> str:
-        """What the index holds its place under: the study of a decision, or the kind of a change; empty otherwise."""
-        return self.study if self.is_decision else self.kind if self.kind in CHANGES else ""
+        """What the index holds its place under: the study that it decides about, or the kind of a change; or empty."""
+        decides = self.is_decision or self.kind == "withdraw"
+        return self.study if decides else self.kind if self.kind in CHANGES else ""
 
     @property
     def time(self) -> datetime:

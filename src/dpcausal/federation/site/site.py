@@ -97,7 +97,7 @@ class Site:
             asked, planned = _read(body, requester)
             message = replace(message, study=self.inbox.store(asked.study, requester))
             if asked.ask == "withdraw":
-                self._withdraw(message.study, request)
+                self._withdraw(message.study, requester)
             response = self._response(message, asked, planned)
             self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
         except Exception as error:  # noqa: BLE001 (see _code_of)
@@ -132,9 +132,16 @@ class Site:
         signer = claimed_signer(request)
         return signer if signer in self.policy.requesters else ""
 
-    def _withdraw(self, digest: str, request: str) -> None:
-        """Record that a requester withdrew a study, and refuse."""
-        self.inbox.withdraw(digest, request)
+    def _withdraw(self, digest: str, requester: str) -> None:
+        """Record that a requester withdrew a study, in the audit log and so in the ledger, and refuse.
+
+        A study that the inbox has no room for cannot be approved: for it, the requester must not count on a record.
+        """
+        if self.inbox.intact(digest) is None:
+            raise _RefusalError("undecided")
+        if not self.audit_log.is_withdrawn(digest):
+            with self.changes.recorded():
+                self.audit_log.write("withdraw", digest, requester, "")
         with contextlib.suppress(SessionError):
             self._sessions.end(digest)
         raise _RefusalError("withdrawn")
@@ -248,7 +255,7 @@ class Site:
 
     def _status(self, digest: str, text: str | None) -> StudyStatus:
         """Return what was decided about a study, given its text; without it, no approval counts."""
-        if self.inbox.is_withdrawn(digest):
+        if self.audit_log.is_withdrawn(digest):
             return "withdrawn"
         decided = [entry.sealed for entry in self.audit_log.counting(digest)]
         if not decided:
@@ -273,8 +280,7 @@ class Site:
         if text is None:
             return ReceivedStudy(digest, "", "", Price(()), "changed")
         document = tomllib.loads(text)  # it was a study when it was received
-        decided = is_decided or self.inbox.is_withdrawn(digest)
-        status = self._status(digest, text) if decided else "undecided"
+        status = self._status(digest, text) if is_decided else "undecided"
         price = Price.of_study(document, self.policy.site)
         return ReceivedStudy(digest, document["name"], document["requester"], price, status)
 
@@ -330,7 +336,8 @@ class Site:
 
         Raises:
             StudyError: If the signature is not that of the person named in it, that person is not an approver of this
-                site or requests the study, or the policy does not allow what is approved: no approval overrides it.
+                site or requests the study, or what is approved was withdrawn, or the policy does not allow it: no
+                approval overrides it.
         """
         digest = claimed_decision(sealed).study
         study = Study.from_toml(self.inbox.text(digest))
@@ -338,6 +345,7 @@ class Site:
         if decision.kind == "approve":
             check_requester(person, study.requester, self.policy.requesters)
             self._check_allowed(study)
+            self._check_not_withdrawn(digest)
             self._check_confirmed()
             restore = self.audit_log.last_restore()
             check_is_after(decision, restore.time if restore else None)
@@ -353,6 +361,14 @@ class Site:
                 got=str(found),
                 hint="put the right files back; or look at what is there, and confirm it with: dpcausal site confirm "
                 "FOLDER --by NAME --why WHY. The site does not answer before.",
+            )
+
+    def _check_not_withdrawn(self, digest: str) -> None:
+        if self.audit_log.is_withdrawn(digest):
+            raise StudyError(
+                expected="a study that its requester wants answered",
+                got="one that was withdrawn",
+                hint="there is nothing to approve: a new attempt has a new study text.",
             )
 
     def _check_allowed(self, study: Study) -> None:

@@ -15,8 +15,6 @@ _MOST = 1_000
 """The number of studies of one requester that are stored."""
 _SENT = ".sent"
 """The folder of the digests of studies that were not brought by hand, in a folder for each requester."""
-WITHDRAWN = ".withdrawn"
-"""The folder of the signed requests by which studies were withdrawn, by their digests."""
 _LONGEST = 200_000
 _IS_STUDY = re.compile(r"[0-9a-f]{64}\.toml")
 
@@ -50,15 +48,6 @@ class Inbox:
             return False
         (sent / digest).touch(mode=0o600)
         return True
-
-    def withdraw(self, digest: str, request: str) -> None:
-        """Store the signed request by which a study was withdrawn, if this site has the study."""
-        if (self._folder / f"{digest}.toml").exists():
-            _write_once(self._folder / WITHDRAWN, digest, request)
-
-    def is_withdrawn(self, digest: str) -> bool:
-        """Return whether the requester of a study withdrew it."""
-        return (self._folder / WITHDRAWN / digest).exists()
 
     def digests(self) -> list[str]:
         """Return the digests of all studies, oldest first."""

@@ -14,6 +14,7 @@ from dpcausal.federation.console.state import State
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.operation.archive import LAST_BACKUP
 from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.people import Person, add_person
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.transports.mailbox.poller import client_in
 from dpcausal.federation.transports.mailbox.settings import Mailbox
@@ -79,6 +80,8 @@ def test_backup_without_keys_holds_no_secret_of_a_mailbox_and_its_drill_says_wha
     Mailbox.create(workspace.folder / "mailbox", "https://mail.example:8443", address, keys, 10)
     (workspace.folder / "console_accounts.json").write_text('{"accounts": {"anna": "4711secret"}}')
     State(workspace.folder)
+    (workspace.folder / "mailbox" / "both.pem").write_text("-----BEGIN PRIVATE KEY-----\n4711secret")
+    add_person(workspace.folder, Person("Dr. Adams", ("reader",), login="adams"))
     (workspace.folder / "mailbox" / "invitations").mkdir()
     (workspace.folder / "mailbox" / "invitations" / "north.json").write_text('{"secret": "4711secret"}')
     plain, whole = tmp_path / "plain", tmp_path / "whole"
@@ -92,12 +95,17 @@ def test_backup_without_keys_holds_no_secret_of_a_mailbox_and_its_drill_says_wha
     drilled = run("federation", "drill", plain)
     assert drilled.exit_code == 1
     assert "--with-keys" in drilled.output
-    assert (
-        "Missing: the secret of database in mailbox/mailbox.toml"
-        in run("federation", "restore", plain, tmp_path / "restored").output
-    )
+    restored = run("federation", "restore", plain, tmp_path / "restored").output
+    assert "Missing: the secret of database in mailbox/mailbox.toml" in restored
+    assert "person Dr. Adams" in restored
     assert run("federation", "backup", workspace.folder, "--out", whole, "--with-keys").exit_code == 0
-    assert {"mailbox/server.key", "mailbox/authority.key", "anna.key", "console_accounts.json"} <= members(whole).keys()
+    assert {
+        "mailbox/both.pem",
+        "mailbox/server.key",
+        "mailbox/authority.key",
+        "anna.key",
+        "console_accounts.json",
+    } <= members(whole).keys()
     drilled = run("federation", "drill", whole)  # with a database of its own: never that in use
     assert (drilled.exit_code, "with an empty database" in drilled.output) == (0, True), drilled.output
 
