@@ -39,7 +39,13 @@ LISTED = (
 )
 """The pages of the reference, in the order of the index."""
 
-MOVED = {"how-to/r": "r/", "whats-new": "CHANGELOG/"}
+MOVED = {
+    "how-to/experiment": "experiments/",
+    "how-to/r": "r/",
+    "how-to/report": "report/",
+    "how-to/survival": "survival/",
+    "whats-new": "CHANGELOG/",
+}
 """Where a page has moved to, by its old address."""
 
 FETCHED = re.compile(

@@ -65,10 +65,7 @@ def wide(count: int) -> dpc.Schema:
 
 def test_delta_is_used_where_it_means_less_noise() -> None:
     assert says("choosing.md", "for trials, strata and regressions on one covariate.")
-    assert says(
-        "first-effect.md", "**Laplace** suits a difference in means, strata, and a regression on one covariate."
-    )
-    assert says("first-effect.md", "noise is smaller from [two covariates](choosing.md#delta) on")
+    assert says("choosing.md", "It is smaller when a query returns many numbers, from two covariates on,")
     for n in (2_000, 20_000):
         table = dpc.Rehearsal(wide(4), n=n, outcome_sd=15, covariate_sd=0.5)
         for plain in (dpc.DifferenceInMeans(), dpc.Stratification(by=[dpc.Cut("x0", [0.5])])):
@@ -95,14 +92,14 @@ def test_units_from_which_a_regression_is_worth_rehearsing_in_a_trial() -> None:
 
 def test_answers_that_a_budget_affords() -> None:
     plain, gaussian = dpc.Budget(epsilon=3), dpc.Budget(epsilon=3, delta=1e-5, rule="zcdp")
-    assert says("first-effect.md", "It affords 15 Laplace releases of epsilon 0.2.")
+    assert says("choosing.md", "`Budget(epsilon=3)` affords 15 Laplace releases of epsilon 0.2.")
     assert plain.part(15).epsilon >= 0.2 > plain.part(16).epsilon
-    assert says("first-effect.md", "It affords 143 Gaussian releases of epsilon 0.2 and delta 1e-5")
+    assert says("choosing.md", "affords 143 Gaussian releases of epsilon 0.2 and delta 1e-5")
     assert gaussian.part(143).epsilon >= 0.2 > gaussian.part(144).epsilon
 
 
 def test_gaussian_noise_of_one_difference_is_twice_that_of_laplace() -> None:
-    assert says("first-effect.md", "the privacy error of the Gaussian is about twice as large at the same epsilon")
+    assert says("choosing.md", "the privacy error of the Gaussian is about twice as large at the same epsilon")
     schema = dpc.Schema(dpc.Treatment("t"), DAYS)
     query, sds = dpc.queries.ArmMoments(), []
     for delta in (0.0, 1e-6):
