@@ -329,7 +329,8 @@ def test_the_odds_of_no_interval_are_told_before_anything_is_spent() -> None:
 def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
     create(3)
     assert run("plain", "--yes").exit_code == 0
-    create(3, "other.db")
+    with pytest.warns(UserWarning, match="other.db is new"):
+        create(3, "other.db")
     assert run("robust", "--out", "other.json", "--yes", ledger="other.db").exit_code == 0
     other = Path("robust.toml").read_text().replace("epsilon = 1.0", "epsilon = 2.0")
     Path("other.toml").write_text(other)

@@ -48,7 +48,7 @@ def test_a_trial_needs_no_adjustment() -> None:
 
 
 def test_a_trial_is_winsorised_only_where_bounds_are_far_too_wide() -> None:
-    first = []
+    first: list[tuple[object, bool]] = []
     for high in (50_000, 1_000_000):
         schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, high))
         rehearsal = dpc.Rehearsal(schema, 5_000, outcome_mean=20_000, outcome_sd=10_000)

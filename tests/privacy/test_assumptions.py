@@ -93,7 +93,7 @@ def opened(ledger: dpc.Ledger, schema: dpc.Schema = SCHEMA, as_of: str = AS_OF, 
     return dpc.Vault(TABLE, schema, ledger=ledger, as_of=as_of, **more)
 
 
-def reopened(schema: dpc.Schema, first: dpc.Schema = SCHEMA, words: str = "the data set", **more: Any) -> Attempt:
+def reopened(schema: dpc.Schema, first: dpc.Schema = SCHEMA, words: str = "another data set", **more: Any) -> Attempt:
     """Open another vault on the ledger, with another schema, on a later version of the data."""
 
     def prepare(_: Path) -> Move:
@@ -274,10 +274,10 @@ ATTEMPTS: dict[str, Attempt] = {
     "entry is of the first record": declared("keep", unit=dpc.Unit("who", by="day", keep="last")),
     "entry is neither arm nor outcome": declared("the treatment or the outcome", entry="y"),
     "how cohorts are read": paid_again(replace(SCHEMA, covariates=[X, dpc.Category("week", [1, 3, 2])]), LOOK),
-    "the order of looks": Attempt(_second_look, LedgerError, "in their order"),
+    "the order of looks": Attempt(_second_look, LedgerError, "look before this one"),
     "the number of units": Attempt(_other_table, LedgerError, "another number of units"),
     "the version of the data": Attempt(
-        lambda _: lambda: opened(new_ledger(), as_of=LATER), LedgerError, "a version of the data"
+        lambda _: lambda: opened(new_ledger(), as_of=LATER), LedgerError, "does not know the version"
     ),
     "bounds of an outcome": paid_again(replace(KEPT, outcome=dpc.Real("y", 0, 0.5, missing=0)), first=KEPT),
     "whether a unit needs an outcome": paid_again(
@@ -535,7 +535,7 @@ CHANGES: dict[Any, dict[str, Any]] = {
         "strict": True,
     },
 }
-NAMES_ONLY = {"labels"}
+NAMES_ONLY = {"label", "labels", "unit"}
 """Words for results, which no answer depends on."""
 
 INDICATORS = {"indicator"}
@@ -565,8 +565,9 @@ def test_every_part_of_a_column_is_part_of_its_requests(column: Any) -> None:
         assert _meaning(replace(usual, **{part: value})) != _meaning(usual), part
 
 
-def test_what_is_declared_for_models_alone_is_part_of_no_request() -> None:
-    plain, declared = dpc.Real("x", 1, 10), dpc.Real("x", 1, 10, typical=(2, 5), transform="log")
+def test_what_is_declared_for_results_and_models_alone_is_part_of_no_request() -> None:
+    plain = dpc.Real("x", 1, 10)
+    declared = dpc.Real("x", 1, 10, typical=(2, 5), transform="log", label="Length of stay", unit="days")
     assert _meaning(plain) == _meaning(declared)
 
 

@@ -34,7 +34,7 @@ def open_ledger(folder: Path, policy: Policy) -> Ledger:
     ledger = Ledger(ledger_address(folder, policy), witness=witness_address(folder, policy))
     if lost := ledger.check_receipts(ResponseStore(folder / MESSAGES).receipts()):
         raise LedgerError(
-            problem=f"The ledger {ledger.address} lacks the receipts of {len(lost)} answers of this site",
+            problem=f"The ledger {ledger.address} lacks the receipts of answers that this site paid for: {len(lost)}",
             hint="this ledger was truncated, restored from a backup, or is another one. The site does not answer. "
             "Put the right ledger back, or record the loss with dpcausal ledger restore.",
         )
