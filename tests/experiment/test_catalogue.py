@@ -91,21 +91,21 @@ description = "clicks per view within 7 days"
 owner = "search"
 column = { kind = "real", name = "clicks", low = 0, high = 30, missing = 0 }
 denominator = { kind = "real", name = "views", low = 0, high = 40, missing = 0 }
-earlier = { slope = 0.2, centre = 12, low = -8, high = 9 }
+earlier = { slope = 0.2, low = -8, high = 9 }
 """
 
 
 def test_catalogue_holds_what_is_earlier() -> None:
     catalogue = dpc.MetricCatalogue.from_toml(CATALOGUE + RATIO)
     assert dpc.MetricCatalogue.from_toml(catalogue.to_toml()).digest == catalogue.digest
-    assert catalogue.metric("clicks per view").earlier == dpc.Earlier(slope=0.2, centre=12, low=-8, high=9)
+    assert catalogue.metric("clicks per view").earlier == dpc.Earlier(slope=0.2, low=-8, high=9)
     columns = ("arm", "clicks", "views")
     assert catalogue.usable(columns) == ("clicks per view",)
     text = experiment_to_fill_in(catalogue, columns)
     assert 'use = "clicks per view"' in text
     assert "of the columns arm\n" in text
     other = RATIO.replace("clicks per view", "clicks").replace("high = 30", "high = 20")
-    with pytest.raises(DpcausalError, match="one declaration of the column 'clicks'"):
+    with pytest.raises(DpcausalError, match="'clicks' is declared in two ways"):
         dpc.MetricCatalogue.from_toml(CATALOGUE + RATIO + other)
 
 
@@ -127,11 +127,11 @@ def test_digest_is_of_definitions_and_not_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("high = 60", "hihg = 60", "metric 'revenue'"),
-        ("low = 0, high = 60", "low = 60, high = 0", "metric 'revenue'"),
-        ('owner = "payments"\nunit', "unit", "metric 'revenue'"),
-        ("margin = { by = 0.5 }", "margin = { by = -1 }", "metric 'seconds to load'"),
-        ("lower_is_better = true", 'direction = "down"', "metric 'seconds to load'"),
+        ("high = 60", "hihg = 60", "Metric 'revenue'"),
+        ("low = 0, high = 60", "low = 60, high = 0", "Metric 'revenue'"),
+        ('owner = "payments"\nunit', "unit", "Metric 'revenue'"),
+        ("margin = { by = 0.5 }", "margin = { by = -1 }", "Metric 'seconds to load'"),
+        ("lower_is_better = true", 'direction = "down"', "Metric 'seconds to load'"),
         ('name = "calls", low = 0, high = 3', 'name = "revenue", low = 0, high = 3', "declared in two ways"),
         ("version = 1", "version = 9", "version = 1"),
         ("[metrics.revenue]", "[metrics.revenue", "TOML"),
@@ -176,7 +176,7 @@ def malformed_scorecards_are_not_shown(folder: Path) -> None:
         file.write_text(json.dumps(card | changed), encoding="utf-8")
         status, words = ask("watch", folder)
         assert status == 1
-        assert "a scorecard in checkout.json" in words
+        assert "checkout.json is not a scorecard" in words
         assert "not started" in words
     file.write_text(json.dumps(card), encoding="utf-8")
 

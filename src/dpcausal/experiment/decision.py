@@ -110,6 +110,11 @@ class DecisionRule:
                 )
         for each in self.guardrails:
             metric = known[each.metric]
+            if each.relative and metric.covariate is not None and metric.earlier is not None:
+                raise StudyError(
+                    problem=f"{each.metric} rests on an earlier mean of its covariate, so a relative margin would too",
+                    hint="give the margin in the metric's unit, without relative.",
+                )
             columns = (column for column in (metric.column, metric.denominator) if column is not None)
             if each.relative and any(not isinstance(column, Binary) and column.low < 0 for column in columns):
                 raise StudyError(

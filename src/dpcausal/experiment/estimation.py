@@ -13,7 +13,7 @@ import numpy as np
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import noise_sd
 from dpcausal.experiment.metric import Metric
-from dpcausal.queries.metric_moments import MetricMoments, half_range, middle_of
+from dpcausal.queries.metric_moments import MetricColumn, MetricMoments, half_range, middle_of
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
@@ -36,10 +36,6 @@ _KINDS = {
     "proportion": "difference of proportions",
     "ratio": "difference of ratios of sums, by the delta method",
 }
-
-_FAR = 0.2
-"""A linearised ratio says so where it, or its denominator where that is released too, is further from the earlier one,
-as a share: there it differs from the ratio."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +78,7 @@ class _Column(NamedTuple):
     variances: Numbers
 
 
-def _column(sums: _Sums, metric: Metric, place: int, value: ValueOf) -> _Column:
-    column = metric.declared[place]
+def _column(sums: _Sums, column: MetricColumn, value: ValueOf) -> _Column:
     half, sizes = half_range(column), sums.sizes(value)
     means = sums.of("total", value, column.name) / sizes
     noise = (sums.variance("total", column.name) + means**2 * sums.variance("size")) / sizes**2
@@ -126,23 +121,20 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
         slope = _slope(sums, columns, value) if metric.covariate and not metric.earlier else 0.0
         return _values(metric, np.array([each.means for each in columns]), sums.sizes(value), slope)
 
-    columns, sizes = _columns(sums, metric, sums.release.value), sums.sizes(sums.release.value)
+    value = sums.release.value
+    columns, sizes = _columns(sums, metric, value), sums.sizes(value)
     covariances = np.array([[each.variances for each in columns]] * len(columns))
     slope, note = 0.0, ""
     if len(columns) > 1:
         first, second = columns
         covariances[0, 0], covariances[1, 1] = first.variances, second.variances
-        covariances[0, 1] = covariances[1, 0] = _covariances(sums, first, second, sums.release.value)
+        covariances[0, 1] = covariances[1, 0] = (
+            _worst_covariances(first, second) if metric.earlier else _covariances(sums, first, second, value)
+        )
     if metric.earlier:
         note = f"added up for each unit: {metric.residual_in_words}"
-        moved = np.abs(_values(metric, np.array([each.means for each in columns]), sizes, 0.0) - metric.earlier.slope)
-        if metric.denominator is not None and moved.max() > _FAR * abs(metric.earlier.slope):
-            note += (
-                f"; the ratio is over {_FAR:.0%} from the earlier one in an arm, where a linearised ratio is another"
-            )
-        note += _moved_centre(sums, metric)
     elif metric.covariate:
-        slope = _slope(sums, columns, sums.release.value)
+        slope = _slope(sums, columns, value)
         before, left = sizes @ covariances[0, 0], sizes @ (covariances[0, 0] - slope * covariances[0, 1])
         gain = max(1 - left / before, 0.0) if before > 0 else 0.0
         note = f"adjusted for {metric.covariate.name}, which explains {gain:.0%} of the variance"
@@ -159,20 +151,6 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...], schema: Sch
     return means, note
 
 
-def _moved_centre(sums: _Sums, metric: Metric) -> str:
-    """Return that the denominator of a linearised ratio has moved, where the release shows it; otherwise nothing."""
-    below, earlier = metric.denominator, metric.earlier
-    if below is None or earlier is None or f"total_0 of {below.name}" not in sums.release.names:
-        return ""
-    means = middle_of(below) + sums.of("total", sums.release.value, below.name) / sums.sizes(sums.release.value)
-    if (np.abs(means - earlier.centre) <= _FAR * abs(earlier.centre)).all():
-        return ""
-    return (
-        f"; the mean of {below.name} is over {_FAR:.0%} from the earlier {earlier.centre:g} in an arm, and the "
-        "difference is off in proportion: take a new earlier release"
-    )
-
-
 def _error_alone(sums: _Sums, metric: Metric, outcome: _Column, schema: Schema) -> float:
     """Return the error of all arms together if the metric had no covariate, with the noise that this would have."""
     release, sizes = sums.release, sums.sizes(sums.release.value)
@@ -187,19 +165,28 @@ def _error_alone(sums: _Sums, metric: Metric, outcome: _Column, schema: Schema) 
 
 
 def _columns(sums: _Sums, metric: Metric, value: ValueOf) -> list[_Column]:
-    return [_column(sums, metric, place, value) for place in range(len(metric.columns))]
+    return [_column(sums, column, value) for column in _averaged(metric)]
+
+
+def _averaged(metric: Metric) -> tuple[MetricColumn, ...]:
+    """Return the columns whose means a metric is made of: of a ratio the denominator too, which is another metric."""
+    return (
+        metric.declared
+        if metric.earlier is None or metric.denominator is None
+        else (*metric.declared, metric.denominator)
+    )
 
 
 def _values(metric: Metric, means: Numbers, sizes: Numbers, slope: Numbers) -> Numbers:
     """Return what a metric is in each arm, from the means of its columns, measured from their middles."""
     values = middle_of(metric.declared[0]) + means[0]
-    if metric.earlier is not None:
-        slope, centre = metric.earlier.slope, metric.earlier.centre
-        return slope + values / centre if metric.denominator is not None else values + slope * centre
     if metric.denominator is not None:
         below = middle_of(metric.denominator) + means[1]
         least = _LEAST_DENOMINATOR * half_range(metric.denominator)
-        return values / np.where(np.abs(below.real) < least, within(below, least, np.inf), below)
+        ratio = values / np.where(np.abs(below.real) < least, within(below, least, np.inf), below)
+        return ratio + (metric.earlier.slope if metric.earlier else 0.0)
+    if metric.earlier is not None:
+        return values + metric.earlier.slope * (metric.earlier.centre or 0.0)
     if metric.covariate is not None:
         return values - slope * (means[1] - sizes / sizes.sum() @ means[1])
     return values
@@ -212,6 +199,15 @@ def _covariances(sums: _Sums, first: _Column, second: _Column, value: ValueOf) -
     crossed = first.means * second.means * (1 - sums.variance("size") / sizes**2)
     most = np.sqrt(first.variances.real * second.variances.real)
     return within(sums.of("product", value, f"{one} and {other}") / sizes - crossed, -most, most)
+
+
+def _worst_covariances(residual: _Column, below: _Column) -> Numbers:
+    """Return the covariance within each arm at which a ratio has the largest error: the product is not released.
+
+    It matters little where the ratio is near the earlier one, as the residual's mean is then near 0.
+    """
+    sign = -np.sign((residual.middle + residual.means) * (below.middle + below.means))
+    return sign * np.sqrt(residual.variances * below.variances)
 
 
 def _slope(sums: _Sums, columns: Sequence[_Column], value: ValueOf) -> Numbers:
@@ -230,9 +226,9 @@ def _slope(sums: _Sums, columns: Sequence[_Column], value: ValueOf) -> Numbers:
 
 def _denominator(sums: _Sums, metric: Metric, places: tuple[int, int]) -> str:
     """Return why a ratio has no interval: its denominator may be 0 in a compared arm. Empty where it has one."""
-    if metric.denominator is None or metric.earlier is not None:
+    if metric.denominator is None:
         return ""
-    column, sizes = _column(sums, metric, 1, sums.release.value), sums.sizes(sums.release.value)
+    column, sizes = _column(sums, metric.denominator, sums.release.value), sums.sizes(sums.release.value)
     noise = sums.variance("total", column.name) + column.means**2 * sums.variance("size")
     errors = np.sqrt(noise / sizes**2 + column.variances / sizes)
     near = np.abs(column.middle + column.means) < _SURE * errors
@@ -271,7 +267,7 @@ def _effect(  # noqa: PLR0913, PLR0917
             if treatment.undeclared is None
             else f"a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}",
             *metric.missing_handling(source.schema),
-            *([_centre_assumed(metric)] if metric.earlier else []),
+            *_centre_assumed(metric),
         ),
         receipts=(release.receipt,),
         notes=(
@@ -282,24 +278,26 @@ def _effect(  # noqa: PLR0913, PLR0917
         no_interval=refused,
         arm_means=means,
         arm_sizes=sizes,
-        quantity=f"{'linearised ' if metric.earlier else ''}ratio of sums {metric.label}" if ratio else "",
+        quantity=f"ratio of sums {metric.label}" if ratio else "",
     )
 
 
-def _centre_assumed(metric: Metric) -> str:
-    """Return what a metric with an earlier release takes from it, in words."""
-    other = metric.names_in_table[1]
-    centre = f"the mean of {other} is still {metric.earlier.centre:g}" if metric.earlier else ""
-    if metric.denominator is not None:
-        return f"{centre}, as in the earlier release: the difference is in proportion to it"
-    return f"{centre}, as in the earlier release: means and lifts rest on it, the difference does not"
+def _centre_assumed(metric: Metric) -> tuple[str, ...]:
+    """Return what a metric takes from an earlier mean of its covariate, in words."""
+    if metric.earlier is None or metric.covariate is None:
+        return ()
+    still = f"the mean of {metric.covariate.name} is still {metric.earlier.centre:g}, as in the earlier release"
+    return (f"{still}: means and lifts rest on it, the difference does not",)
 
 
 def _what(metric: Metric) -> str:
-    """Return what is estimated in each arm, in words."""
-    if metric.earlier is None:
-        return "mean" if metric.denominator is None else "ratio of sums"
-    words = f"mean of {metric.residual_in_words}"
+    """Return what is estimated in each arm, in words, with the bounds that make it another mean."""
+    if metric.residual is not None:
+        held = f"{metric.residual_in_words},"
+        return f"mean of {held}" if metric.denominator is None else f"ratio of sums, by the mean of {held}"
+    if metric.denominator is not None:
+        return "ratio of sums"
+    column = metric.column
     return (
-        words if metric.denominator is None else f"linearised ratio of sums, {words}, over {metric.earlier.centre:g},"
+        "mean" if isinstance(column, Binary) else f"mean, with values held between {column.low:g} and {column.high:g},"
     )

@@ -129,6 +129,7 @@ class Experiment(metaclass=Constructor):
         self._check_choices()
         self._check_looks()
         self._check_missing()
+        self._check_earlier()
         if self.rule is not None:
             self.rule.check_metrics(metrics)
         guarantee_for(self._rehearsal(2), self.epsilon, self.delta)
@@ -144,6 +145,16 @@ class Experiment(metaclass=Constructor):
                 hint=f'often it is none: Real("{undeclared[0]}", …, missing=0). For a mean over the units that have a '
                 "value, divide by whether they have: denominator=Binary(…, missing=0).",
             )
+
+    def _check_earlier(self) -> None:
+        """Raise unless the mean of the denominator of a ratio with an earlier one is released too."""
+        alone = {each.in_table for each in self.metrics}
+        for each in self.metrics:
+            if each.earlier is not None and each.denominator is not None and (each.denominator,) not in alone:
+                raise StudyError(
+                    problem=f"{each.label} is a ratio with earlier=, which needs the mean of its denominator",
+                    hint=f"make {each.denominator.name} a metric of its own, with the same bounds.",
+                )
 
     def _check_choices(self) -> None:
         if self.method not in get_args(Method) or not is_number(self.level) or not 0.5 <= self.level < 1:

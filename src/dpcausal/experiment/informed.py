@@ -1,7 +1,7 @@
 """What an earlier scorecard, which is public, says of metrics: caps, linearised ratios and shares of the budget."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,6 +10,9 @@ from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.queries.metric_moments import half_range
 from dpcausal.results.effect import Effect
 from dpcausal.schema.real import Real
+
+_WORTH_NARROWING = 0.5
+"""Bounds become narrower where their range is at most this share of the earlier one."""
 
 
 class _Found(NamedTuple):
@@ -29,6 +32,12 @@ class _Found(NamedTuple):
 def informed(metrics: Sequence[Metric], scorecard: Scorecard, spread: float, *, gaussian: bool) -> tuple[Metric, ...]:
     """Return metrics with what an earlier scorecard says of them, as `Experiment.informed_by` describes it."""
     found = {effect.outcome: _found(effect) for effect in reversed(scorecard.effects) if not effect.no_interval}
+    alone = {each.in_table: each.label for each in reversed(metrics)}
+
+    def below(metric: Metric) -> _Found | None:
+        """Return what is known of a ratio's denominator, from the metric that is its mean, whatever that is called."""
+        return found.get(alone.get((metric.denominator,), "")) if metric.denominator is not None else None
+
     caps: dict[str, Real] = {}
     for each in metrics:
         one = each.in_table[0]
@@ -38,10 +47,10 @@ def informed(metrics: Sequence[Metric], scorecard: Scorecard, spread: float, *, 
     narrowed = [
         replace(each, column=caps[name])
         if len(each.in_table) == 1 and (name := each.column.name) in caps and name not in shared
-        else _linearised(each, found, spread)
+        else _linearised(each, found.get(each.label), below(each), spread)
         for each in metrics
     ]
-    ranges = [_range_in_sds(each, found) for each in narrowed]
+    ranges = [_range_in_sds(each, found.get(each.label), below(each)) for each in narrowed]
     sizes = [each for each in ranges if each]
     typical = sum(sizes) / len(sizes) if sizes else 1.0
     # Neyman's allocation: the sum of all variances, each in units of the metric's own, is least.
@@ -64,33 +73,35 @@ def _sd(found: _Found, half: float) -> float:
 
 
 def _capped(column: Real, found: _Found, spread: float) -> Real:
-    """Return a column between bounds at most so many standard deviations from the mean, and no wider than before."""
+    """Return a column between bounds at most so many standard deviations from the mean.
+
+    They stay as they are unless the range at least halves: a standard deviation between bounds is too small, so caps
+    would otherwise shrink with each scorecard.
+    """
     far = spread * _sd(found, half_range(column))
     missing = found.mean if column.missing is None else column.missing
     low, high = max(column.low, min(found.mean - far, missing)), min(column.high, max(found.mean + far, missing))
-    return replace(column, low=low, high=high) if low < high else column
+    narrower = 0 < high - low <= _WORTH_NARROWING * (column.high - column.low)
+    return replace(column, low=low, high=high) if narrower else column
 
 
-def _linearised(metric: Metric, found: Mapping[str, _Found], spread: float) -> Metric:
+def _linearised(metric: Metric, known: _Found | None, below: _Found | None, spread: float) -> Metric:
     """Return a ratio linearised around the earlier one, where the mean of its denominator is known too."""
-    known = found.get(metric.label)
-    if metric.denominator is None or metric.earlier is not None or known is None:
+    if metric.denominator is None or metric.earlier is not None or known is None or below is None:
         return metric
-    below = found.get(metric.denominator.name)
-    if below is None or not abs(below.mean) > spread * below.noise:
+    if not abs(below.mean) > spread * below.noise:
         return metric
     half = (half_range(metric.column) + abs(known.mean) * half_range(metric.denominator)) / abs(below.mean)
     bound = min(spread * _sd(known, half), 2 * half) * abs(below.mean)
-    return replace(metric, earlier=Earlier(slope=known.mean, centre=below.mean, low=-bound, high=bound))
+    return replace(metric, earlier=Earlier(slope=known.mean, low=-bound, high=bound))
 
 
-def _range_in_sds(metric: Metric, found: Mapping[str, _Found]) -> float | None:
+def _range_in_sds(metric: Metric, known: _Found | None, below: _Found | None) -> float | None:
     """Return half of what a unit can add to a metric in its standard deviations; None where they are not known."""
-    known = found.get(metric.label)
-    if known is None or (metric.denominator is not None and metric.earlier is None):
+    if known is None or (metric.denominator is not None and (metric.earlier is None or below is None)):
         return None
     half = half_range(metric.declared[0])
-    if metric.denominator is not None and metric.earlier is not None:
-        half /= abs(metric.earlier.centre)
+    if below is not None:
+        half /= abs(below.mean)
     # A second column takes half of the metric's share.
     return half * math.sqrt(len(metric.declared)) / _sd(known, half)

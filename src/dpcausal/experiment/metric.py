@@ -29,39 +29,40 @@ class Earlier:
     their product: there is less to hide, between narrower bounds.
 
     Attributes:
-        slope: For a ratio the earlier ratio; with a covariate the slope on it. Any slope gives an effect that is right
-            for a metric with a covariate; a good one gives a narrow interval.
-        centre: The earlier mean of the denominator, or of the covariate. A difference of ratios is in proportion to it,
-            so the denominator should be a metric too: the scorecard then says where its mean has moved.
+        slope: For a ratio the earlier ratio; with a covariate the slope on it. Any slope gives an effect that is right,
+            a good one a narrow interval.
         low: The lower bound of column less slope times the other; what is below counts as the bound.
         high: The upper bound.
+        centre: With a covariate, its earlier mean: arms' means and lifts rest on it, the difference does not. A ratio
+            has none, since the mean of its denominator is released: the denominator must be a metric too.
 
     Example:
         >>> views = Real("views", 0, 100, missing=0)
-        >>> earlier = Earlier(slope=0.1, centre=12, low=-4, high=6)
+        >>> earlier = Earlier(slope=0.1, low=-4, high=6)
         >>> print(Metric(Real("clicks", 0, 50, missing=0), denominator=views, earlier=earlier).residual_in_words)
         clicks less 0.1 times views, held between -4 and 6
     """
 
     slope: float
-    centre: float
     low: float
     high: float
+    centre: float | None = None
 
     def __post_init__(self) -> None:
-        if not all(map(is_number, vars(self).values())) or not self.low < self.high:
+        numbers = self.slope, self.low, self.high, 0.0 if self.centre is None else self.centre
+        if not all(map(is_number, numbers)) or not self.low < self.high:
             raise SchemaError(
-                problem=f"slope, centre, low and high must be numbers, with low < high, not {self!r}"[:300],
-                hint="take them from an earlier scorecard, which is public: Earlier.ratio(effect, centre).",
+                problem=f"slope, low, high and centre must be numbers, with low < high, not {self!r}"[:300],
+                hint="take them from an earlier scorecard, which is public: Earlier.ratio(effect, denominator).",
             )
 
     @classmethod
-    def ratio(cls, effect: Effect, centre: float, *, spread: float = 5.0) -> Self:
+    def ratio(cls, effect: Effect, denominator: float, *, spread: float = 5.0) -> Self:
         """Return what the effect of a ratio in an earlier scorecard says of it.
 
         Args:
             effect: The effect, as `Scorecard.effect` returns it.
-            centre: The earlier mean of the denominator, for instance from a metric of its own.
+            denominator: The earlier mean of the denominator, which is a metric of its own.
             spread: How many standard deviations of the difference its bounds are apart from 0.
         """
         if effect.arm_sizes is None or not effect.sampling_sd or "ratio of sums" not in effect.quantity:
@@ -72,8 +73,8 @@ class Earlier:
             )
         sizes = dict(zip(effect.arm_sizes.names, effect.arm_sizes.values, strict=True))
         parts = sum(1 / max(sizes[arm], 1.0) for arm in effect.arms)
-        bound = spread * effect.sampling_sd * abs(centre) / math.sqrt(parts)
-        return cls(slope=effect.compared_means().values[0], centre=centre, low=-bound, high=bound)
+        bound = spread * effect.sampling_sd * abs(denominator) / math.sqrt(parts)
+        return cls(slope=effect.compared_means().values[0], low=-bound, high=bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +105,7 @@ class Metric(_Declared):
         column: What is averaged: a `Real` with public bounds, or a `Binary` for a proportion; the numerator of a ratio.
         denominator: What the sum is divided by, for a ratio metric.
         covariate: The same or a similar number from before the experiment, to reduce variance (CUPED). Not for a ratio.
-        earlier: What an earlier release says of a ratio or of a metric with a covariate, for less noise. The ratio is
-            then a linearised one, around the earlier ratio.
+        earlier: What an earlier release says of a ratio or of a metric with a covariate, for less noise.
         name: What to call the metric; the column's name, or "clicks per views", if left out.
         weight: Its share of the budget, relative to the other metrics.
         lower_is_better: Whether a decrease is an improvement.
@@ -137,11 +137,11 @@ class Metric(_Declared):
                 hint="adjust the numerator and the denominator as metrics of their own, or leave the covariate out.",
             )
         if self.earlier is not None and (
-            len(columns) == 1 or (self.denominator is not None and self.earlier.centre == 0)
+            len(columns) == 1 or (self.earlier.centre is None) != (self.denominator is not None)
         ):
             raise SchemaError(
-                expected="earlier= for a metric with a covariate, or with a denominator whose mean was not 0",
-                got=repr(self.earlier)[:200],
+                problem="earlier= is for a metric with a covariate, whose earlier mean is the centre, or for a ratio, "
+                f"which has no centre, not {self.earlier!r}"[:400],
                 hint="a metric of one column takes narrower bounds from an earlier release: Real(…, low, high).",
             )
         for_models = any(isinstance(each, Real) and (each.indicator or each != each.measured) for each in columns)
@@ -235,7 +235,7 @@ class Metric(_Declared):
         document: dict[str, Any] = {"name": self.name} if self.name else {}
         document |= {"weight": self.weight} if self.weight != 1 else {}
         document |= {"lower_is_better": True} if self.lower_is_better else {}
-        document |= {"earlier": asdict(self.earlier)} if self.earlier else {}
+        document |= {"earlier": _stated(asdict(self.earlier))} if self.earlier else {}
         document |= {text: getattr(self, text) for text in _TEXTS if getattr(self, text)}
         tables = {table: getattr(self, table) for table in _TABLES}
         return document | {table: column_to_dict(column) for table, column in tables.items() if column is not None}
@@ -248,3 +248,8 @@ class Metric(_Declared):
         columns = {table: column_from_dict(table, document[table]) for table in _TABLES if table in document}
         earlier = {"earlier": build("earlier", Earlier, document["earlier"])} if "earlier" in document else {}
         return cls(**{**document, **columns, **earlier})
+
+
+def _stated(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is stated: TOML has no None."""
+    return {key: value for key, value in words.items() if value is not None}

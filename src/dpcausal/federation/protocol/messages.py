@@ -58,7 +58,7 @@ MEANINGS: dict[Code, str] = {
     "failed": "could not compute its answer",
     "stopped": "exceeded its limits of time or memory",
     "refused_step": "refused this round of the secure sum: it answers each round once, for sites that it verified",
-    "expired": "received the request after its deadline, and paid nothing",
+    "expired": "received the request after its deadline, and pays nothing more",
     "withdrawn": "knows the study as withdrawn by its requester",
 }
 """Each code in words. A site sends no other reason for not answering."""
