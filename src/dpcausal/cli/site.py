@@ -95,7 +95,8 @@ def review(
     for each in received:
         by = f", requested by {each.requester}" if each.requester else ""
         price = "" if each.status == "changed" else f", {each.price}"
-        typer.echo(f"{each.digest}\n    {each.status}: {each.name or 'unknown'}{by}{price}")
+        status = f"{each.status}, answered" if each.answered else each.status
+        typer.echo(f"{each.digest}\n    {status}: {each.name or 'unknown'}{by}{price}")
     if not received:
         typer.echo("This site has not received a study yet.")
 
@@ -268,8 +269,8 @@ _REMEDIES: dict["Code", str] = {
     "unknown_requester": "add the study's requester to [requesters] in policy.toml, with the key that dpcausal "
     "federation key prints at the coordinator, and confirm it with dpcausal site confirm.",
     "undecided": "review the study with: {review}, then approve or reject it, and answer again. A study that was "
-    "changed after its approval is a new study. After a restore or an edit of the policy: dpcausal site status says "
-    "what must be confirmed.",
+    "changed after its approval is a new study, and approvals may have expired. After a restore or an edit of the "
+    "policy: dpcausal site status says what must be confirmed.",
     "rejected": "dpcausal site audit-log shows who rejected it; that person may approve it later.",
     "not_allowed": "see what the policy does not allow with: {review}.",
     "too_few_units": "the table has fewer units than minimum_units in policy.toml.",

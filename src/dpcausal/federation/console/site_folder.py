@@ -13,7 +13,7 @@ from dpcausal.federation.console.messages import MessageAnswer, Response, SentMe
 from dpcausal.federation.console.settings import KEY
 from dpcausal.federation.console.study_text import TextLine, changes, lines_of
 from dpcausal.federation.protocol.signatures import Key
-from dpcausal.federation.site.decisions import StudyStatus, sign_decision, verified_decision
+from dpcausal.federation.site.decisions import StudyStatus, is_in_time, sign_decision, verified_decision, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.people import Person, identity
 from dpcausal.federation.site.review import objections
@@ -45,6 +45,7 @@ class Received:
         objections: What the policy does not allow.
         approved_by: Who approved it so far.
         free: Whether all that it asks was answered before, and so costs nothing.
+        answered: Whether the site answered it, and paid for that.
     """
 
     digest: str
@@ -55,6 +56,7 @@ class Received:
     objections: tuple[str, ...]
     approved_by: tuple[str, ...]
     free: bool
+    answered: bool
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,6 @@ class StudyPage:
         decisions: The decisions so far.
         needed: The number of approvals that it needs.
         left: What would be left of the budget; None where the study does not fit, or is not allowed.
-        answered: Whether the site answered it already.
     """
 
     received: Received
@@ -93,7 +94,6 @@ class StudyPage:
     decisions: tuple[LogEntry, ...]
     needed: int
     left: Spending | None
-    answered: bool
 
 
 State = Literal["ok", "attention", "broken", "unknown"]
@@ -175,7 +175,7 @@ class SiteFolder:
     @property
     def waiting(self) -> list[Received]:
         """The studies that wait for a decision, the oldest first."""
-        return [each for each in self.studies.values() if each.status == "undecided"]
+        return [each for each in self.studies.values() if waits(each.status, is_answered=each.answered)]
 
     def _received(self, digest: str) -> Received | None:
         policy = self.site.policy
@@ -200,10 +200,13 @@ class SiteFolder:
                 if entry.kind == "approve" and entry in counting and self._counts(entry)
             ),
             self._is_free(study),
+            any(sent.study == digest for sent in self.messages.values()),
         )
 
     def _counts(self, entry: LogEntry) -> bool:
-        """Return whether the signature of a decision is that of a person who may decide now."""
+        """Return whether an approval is in time, and its signature that of a person who may decide now."""
+        if not is_in_time(entry.time, self.site.policy.approval_days):
+            return False
         try:
             verified_decision(entry.sealed, self.site.people, site=self.name, study=entry.study)
         except DpcausalError:
@@ -248,9 +251,8 @@ class SiteFolder:
         review = replace(self.site.review(digest, open_table=False), n=self.units)
         answers, message = example(received.study, digest, policy, self.units)
         pending = Price.of(each.price for each in self._payable if each.digest != digest)
-        answered = any(sent.study == digest for sent in self.messages.values())
         stopped = received.status in {"rejected", "withdrawn"}
-        due = not (received.free or received.objections or answered or stopped)
+        due = not (received.free or received.objections or received.answered or stopped)
         cost = received.price.epsilon if due else 0.0
         bar = None
         if self.summary:
@@ -270,7 +272,6 @@ class SiteFolder:
             decisions,
             policy.approvals,
             review.consequences.left if review.consequences else None,
-            answered,
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:

@@ -73,11 +73,13 @@ def _waiting(folder: Path) -> Check:
         from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load, and it needs the site's key)
 
         site = Site(folder)
-        digests = site.inbox.digests()
-        count = sum(site.status(digest) == "undecided" for digest in digests)
+        studies = site.studies()
     except DpcausalError as error:
         return Check("waiting", ATTENTION, f"unknown: {error.problem}")
-    words = f"{count} of {len(digests)} studies wait for a decision"
+    waiting = [each for each in studies if each.waits]
+    count, expired = len(waiting), sum(each.status == "expired" for each in waiting)
+    again = f", {expired} of them again: their approvals expired" if expired else ""
+    words = f"{count} of {len(studies)} studies wait for a decision{again}"
     return Check("waiting", ATTENTION if count else HEALTHY, words, count)
 
 
