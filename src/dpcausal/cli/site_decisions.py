@@ -134,6 +134,8 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
         raise nobody(opened.people)
     review = opened.review(digest)
     typer.echo(f"{review}\n")
+    if kind == "approve" and review.consequences and review.consequences.warning:
+        typer.echo(f"Warning: {review.consequences.warning}.\n", err=True)
     ask_to_confirm(f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?", yes=yes)
     site = opened.policy.site
     opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))

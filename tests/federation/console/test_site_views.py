@@ -28,13 +28,16 @@ def test_two_people_approve_and_the_site_answers(
     folder: Path, approved: str, study: Study, requester: Key, browser: Browser
 ) -> None:
     browser.login("rita")
-    assert 'id="spent">ε 0<' in browser.get("/budget").text
+    budget = browser.get("/budget").text
+    assert 'id="spent">ε 0<' in budget
+    assert 'id="committed">ε 1<' in budget
     assert "Nothing left this site yet" in browser.get("/sent").text
     assert Site(folder).status(approved) == "approved"
     sealed = json.loads(answer_study(folder, study, requester))["body"]
     assert json.loads(sealed)["code"] == "answered"
     budget = browser.get("/budget").text
     assert 'id="spent">ε 1<' in budget
+    assert 'id="committed">ε 0<' in budget
     assert "anna" in budget
     (message,) = (folder / "messages").iterdir()
     assert message.name[:12] in browser.get("/sent").text

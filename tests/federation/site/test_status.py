@@ -184,6 +184,7 @@ def test_metrics_hold_each_check_in_the_format_of_prometheus(healthy: Path) -> N
     assert 'dpcausal_certificate_days_left{check="certificate"} 200.0' in text
     assert 'dpcausal_check_level{check="ledger"} 0.0' in text
     assert 'dpcausal_budget_epsilon{part="left"} 3.0' in text
+    assert 'dpcausal_budget_epsilon{part="committed"} 0.0' in text
     assert 'protocol="5"' in text
 
 

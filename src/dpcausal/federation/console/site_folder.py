@@ -13,20 +13,22 @@ from dpcausal.federation.console.messages import MessageAnswer, Response, SentMe
 from dpcausal.federation.console.settings import KEY
 from dpcausal.federation.console.study_text import TextLine, changes, lines_of
 from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.consequences import Committed, Consequences
 from dpcausal.federation.site.decisions import StudyStatus, is_in_time, sign_decision, verified_decision, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.people import Person, identity
 from dpcausal.federation.site.review import objections
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
-from dpcausal.ledger import Ledger, Spending
+from dpcausal.ledger import Ledger
 from dpcausal.price import Price
 from dpcausal.release import session_request
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of
 
 _ELSEWHERE = {
-    *("digest", "question", "spent so far", "left after it", "answered before", "would leave", "also waiting"),
+    *("digest", "question", "spent so far", "left after it", "committed", "warning", "answered before", "would leave"),
+    "also waiting",
     *("differs from", "decisions", "status"),
 }
 """The lines of a review that the page of a study shows in sections of their own."""
@@ -77,7 +79,8 @@ class StudyPage:
         bar: The budget before and after.
         decisions: The decisions so far.
         needed: The number of approvals that it needs.
-        left: What would be left of the budget; None where the study does not fit, or is not allowed.
+        consequences: What an answer would leave of the budget; None where the policy does not allow the study, or the
+            ledger cannot be read.
     """
 
     received: Received
@@ -93,7 +96,7 @@ class StudyPage:
     bar: Bar | None
     decisions: tuple[LogEntry, ...]
     needed: int
-    left: Spending | None
+    consequences: Consequences | None
 
 
 State = Literal["ok", "attention", "broken", "unknown"]
@@ -256,7 +259,8 @@ class SiteFolder:
         cost = received.price.epsilon if due else 0.0
         bar = None
         if self.summary:
-            bar = Bar.of(self.summary.budget.epsilon, self.summary.spent.epsilon, cost, pending.epsilon)
+            committed = review.consequences.committed.price.epsilon if review.consequences else 0.0
+            bar = Bar.of(self.summary.budget.epsilon, self.summary.spent.epsilon, committed, cost, pending.epsilon)
         return StudyPage(
             received,
             tuple(each for each in _grouped(review.lines()) if each[0] not in _ELSEWHERE),
@@ -271,7 +275,7 @@ class SiteFolder:
             bar,
             decisions,
             policy.approvals,
-            review.consequences.left if review.consequences else None,
+            review.consequences,
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
@@ -300,6 +304,11 @@ class SiteFolder:
         """What all undecided studies would cost."""
         return Price.of(each.price for each in self._payable)
 
+    @cached_property
+    def committed(self) -> Committed | None:
+        """What the studies will cost that are approved and not answered yet; None where the ledger cannot be used."""
+        return None if isinstance(self._ledger, LedgerError) else self.site.committed(self._ledger)
+
     @property
     def _payable(self) -> list[Received]:
         """The studies that wait, that the policy allows, and that would cost something."""
@@ -310,8 +319,8 @@ class SiteFolder:
         """The budget over all studies."""
         if self.summary is None:
             return None
-        spent = self.summary.spent.epsilon
-        return Bar.of(self.summary.budget.epsilon, spent, pending=self.pending.epsilon)
+        spent, committed = self.summary.spent.epsilon, self.committed.price.epsilon if self.committed else 0.0
+        return Bar.of(self.summary.budget.epsilon, spent, committed, pending=self.pending.epsilon)
 
     @property
     def free_messages(self) -> list[SentMessage]:

@@ -201,6 +201,11 @@ class Review:
         if self.consequences:
             left = self.consequences.left
             table.append(("left after it", str(left) if left else "the budget has too little left for this study"))
+            committed = self.consequences.committed
+            table += [
+                ("committed", str(committed) if committed.studies else ""),
+                ("warning", self.consequences.warning),
+            ]
             free = ", ".join(self.consequences.free)
             table.append(("answered before", f"{free}: free, the stored answer is sent again" if free else ""))
             table += table_rows("would leave", self.consequences.numbers)

@@ -23,7 +23,7 @@ from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_s
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.confirmation import current_state, find_unconfirmed
-from dpcausal.federation.site.consequences import Consequences, changed_lines
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, changed_lines, due_of
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -322,6 +322,9 @@ class Site:
         ledger = None
         with contextlib.suppress(LedgerError):  # check_ledger reports the reason
             ledger = self.ledger()
+        consequences = None
+        if allowed and ledger:
+            consequences = Consequences.of(study, self.policy, ledger, self.committed(ledger, digest), n)
         received = self.studies()
         versions = [each.digest for each in received if each.name == study.name]
         earlier = versions[versions.index(digest) - 1] if versions.index(digest) else ""
@@ -333,11 +336,30 @@ class Site:
             ledger=ledger,
             status=self.status(digest),
             decisions=self.audit_log.decisions(digest),
-            consequences=Consequences.of(study, self.policy, ledger, n) if allowed and ledger else None,
+            consequences=consequences,
             pending=tuple(each for each in received if each.waits and each.digest != digest),
             earlier=earlier,
             changes=changed_lines(self.inbox.text(earlier), text) if earlier else (),
         )
+
+    def committed(self, ledger: Ledger, besides: str = "") -> Committed:
+        """Return what the studies will cost that are approved and not answered yet.
+
+        Args:
+            ledger: The site's ledger.
+            besides: The digest of a study that is left out.
+        """
+        units = ledger.versions.get(self.policy.as_of)
+        found = dict[str, Due]()
+        for digest in sorted(self.audit_log.decided() - self.answered - {besides}):
+            text = self.inbox.intact(digest)
+            if text is None or self._status(digest, text) != "approved":
+                continue
+            with contextlib.suppress(DpcausalError):  # what this version cannot read, it does not answer
+                study = Study.from_toml(text)
+                if not objections(self.policy, study):
+                    found[digest] = due_of(study, self.policy, ledger, units)
+        return Committed.of(found, ledger)
 
     def check_ledger(self, review: Review) -> None:
         """Raise if the ledger would prevent an answer.
