@@ -149,7 +149,7 @@ class Site:
     def _check(self, study: Study, message: Message, asked: Request) -> None:
         """Refuse unless people approved the study, its requester did not withdraw it, and the policy allows it now.
 
-        Where approvals have expired, only what was paid for in time goes on: it opens nothing, and costs nothing.
+        Where approvals have expired, only what was paid for in time goes on, since it costs nothing.
         """
         status = self._status(message.study, asked.study)
         if status == "expired" and not self._is_paid(study, message, asked):
