@@ -1,6 +1,7 @@
 """`dpcausal site`: commands for the custodians of a table."""
 
 import getpass
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -194,7 +195,7 @@ def audit_log(
     """Verify the audit log, and print its decisions, requests and answers."""
     log = open_site(folder).audit_log
     if rebuild_index:
-        log.rebuild_index(getpass.getuser())
+        log.rebuild_index(account())
     days = list[str]()
     for entry in log.stream():
         days.append(entry.at)
@@ -208,6 +209,14 @@ def audit_log(
         typer.echo(f"Line {place + 1} is dated more than a day before a line above it: was the clock wrong?")
     for day, number in log.forged().items():
         typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
+
+
+def account() -> str:
+    """Return the name of the account that runs a command, for the audit log; its number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # in a container without such an account
+        return f"account {os.getuid()}"
 
 
 def open_site(folder: Path) -> "Site":
