@@ -96,7 +96,7 @@ def test_study_shows_review_text_changes_message_and_budget(
     assert "no earlier version" in browser.get(f"/studies/{digest}").text
     assert "arm_moments" in page  # the numbers that would leave, by name
     assert "laplace noise, scale" in page
-    assert 'aria-label="Of epsilon 3: 0 spent, this study 1.5, other pending studies 1"' in page
+    assert '"Of epsilon 3: 0 spent, 0 committed to other studies, this study 1.5, other pending studies 1"' in page
     assert "<dt>left after</dt><dd>ε 1.5</dd>" in page
 
 

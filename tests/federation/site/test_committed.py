@@ -32,6 +32,10 @@ def answer(folder: Path, requester: Key, study: Study) -> str:
 
 
 def test_budget_is_committed_from_the_approval_to_the_answer(folder: Path, requester: Key, study: Study) -> None:
+    first = replace(study, name="first", epsilon=0.25)
+    approve_study(folder, first)
+    assert committed_at(folder) == (0.25, 1)
+    assert answer(folder, requester, first) == "answered"  # from here on the ledger knows the number of units
     Site(folder).receive(study.to_toml())
     assert committed_at(folder) == (0.0, 0)
     approve_study(folder, study)
@@ -40,17 +44,17 @@ def test_budget_is_committed_from_the_approval_to_the_answer(folder: Path, reque
     assert committed_at(folder) == (1.0, 2)  # it is paid for once
     larger = replace(study, name="larger", epsilon=1.5)
     approve_study(folder, larger)
-    assert committed_at(folder) == (2.46875, 3)  # both ask how many outcomes are missing, for 1/32
+    assert committed_at(folder) == (2.5, 3)
     console = SiteFolder(folder)
     assert console.committed
-    assert (console.committed.price, console.committed.left) == (Spending(2.46875, 0.0), Spending(0.53125, 0.0))
+    assert (console.committed.price, console.committed.left) == (Spending(2.5, 0.0), Spending(0.25, 0.0))
     assert console.bar
-    assert (console.bar.spent, console.bar.committed) == (0.0, 82.29)
+    assert (console.bar.spent, console.bar.committed) == (8.33, 83.33)
     assert answer(folder, requester, study) == "answered"
-    assert committed_at(folder) == (1.46875, 1)
+    assert committed_at(folder) == (1.5, 1)
     assert answer(folder, requester, larger) == "answered"
     assert committed_at(folder) == (0.0, 0)
-    assert Site(folder).ledger().spent == Spending(2.46875, 0.0)
+    assert Site(folder).ledger().spent == Spending(2.75, 0.0)
 
 
 def test_what_will_not_be_answered_is_not_committed(folder: Path, study: Study) -> None:

@@ -345,6 +345,8 @@ class Site:
     def committed(self, ledger: Ledger, besides: str = "") -> Committed:
         """Return what the studies will cost that are approved and not answered yet.
 
+        The table stays closed: before the first answer, what they share is that of a table of 10,000 units.
+
         Args:
             ledger: The site's ledger.
             besides: The digest of a study that is left out.
