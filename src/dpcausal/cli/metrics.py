@@ -68,7 +68,7 @@ def serve(look: Callable[[], Status], listen: str) -> None:
     except (OSError, ValueError, OverflowError) as error:
         raise StudyError(
             problem=f"The address {listen} cannot be used ({type(error).__name__})",
-            hint="choose another port, on an address of this machine.",
+            hint="choose a free port on an address of this machine, such as 127.0.0.1:9464.",
         ) from None
     threading.Event().wait()
 
