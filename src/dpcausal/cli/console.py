@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dpcausal.cli.requirements import require_extra
+from dpcausal.cli.site import account
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def create_console_key(folder: SiteFolder) -> None:
             hint="approvals that it signed count only as long as it is the console's key. To replace it, remove it.",
         )
     public = Key.make("console", folder / KEY).public
-    site.changes.set_console_key(public)
+    site.changes.set_console_key(public, account())
     typer.echo(f"Created {folder / KEY}. The console may now sign decisions of people with a login.")
 
 

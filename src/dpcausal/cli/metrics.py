@@ -68,7 +68,7 @@ def serve(look: Callable[[], Status], listen: str) -> None:
     except (OSError, ValueError, OverflowError) as error:
         raise StudyError(
             problem=f"The address {listen} cannot be used ({type(error).__name__})",
-            hint="choose another port, on an address of this machine.",
+            hint="choose a free port on an address of this machine, such as 127.0.0.1:9464.",
         ) from None
     threading.Event().wait()
 
@@ -86,9 +86,9 @@ def _kind(check: Check) -> str:
 def _special(values: dict[str, Any]) -> Iterator[GaugeMetricFamily]:
     if budget := values.get("budget"):
         for amount in ("epsilon", "delta"):
-            family = GaugeMetricFamily(f"dpcausal_budget_{amount}", f"The {amount} spent and left.", labels=["part"])
-            for part in ("spent", "left"):
-                family.add_metric([part], budget[part][amount])
+            family = GaugeMetricFamily(f"dpcausal_budget_{amount}", f"The {amount} by part.", labels=["part"])
+            for part, amounts in budget.items():
+                family.add_metric([part], amounts[amount])
             yield family
     if "sites" in values:
         family = GaugeMetricFamily("dpcausal_site_connected", "Whether a site is connected.", labels=["site"])

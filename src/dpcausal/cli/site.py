@@ -1,6 +1,7 @@
 """`dpcausal site`: commands for the custodians of a table."""
 
 import getpass
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,7 +96,8 @@ def review(
     for each in received:
         by = f", requested by {each.requester}" if each.requester else ""
         price = "" if each.status == "changed" else f", {each.price}"
-        typer.echo(f"{each.digest}\n    {each.status}: {each.name or 'unknown'}{by}{price}")
+        status = f"{each.status}, answered" if each.answered else each.status
+        typer.echo(f"{each.digest}\n    {status}: {each.name or 'unknown'}{by}{price}")
     if not received:
         typer.echo("This site has not received a study yet.")
 
@@ -193,7 +195,7 @@ def audit_log(
     """Verify the audit log, and print its decisions, requests and answers."""
     log = open_site(folder).audit_log
     if rebuild_index:
-        log.rebuild_index(getpass.getuser())
+        log.rebuild_index(account())
     days = list[str]()
     for entry in log.stream():
         days.append(entry.at)
@@ -207,6 +209,14 @@ def audit_log(
         typer.echo(f"Line {place + 1} is dated more than a day before a line above it: was the clock wrong?")
     for day, number in log.forged().items():
         typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
+
+
+def account() -> str:
+    """Return the name of the account that runs a command, for the audit log; its number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # in a container without such an account
+        return f"account {os.getuid()}"
 
 
 def open_site(folder: Path) -> "Site":
@@ -268,8 +278,8 @@ _REMEDIES: dict["Code", str] = {
     "unknown_requester": "add the study's requester to [requesters] in policy.toml, with the key that dpcausal "
     "federation key prints at the coordinator, and confirm it with dpcausal site confirm.",
     "undecided": "review the study with: {review}, then approve or reject it, and answer again. A study that was "
-    "changed after its approval is a new study. After a restore or an edit of the policy: dpcausal site status says "
-    "what must be confirmed.",
+    "changed after its approval is a new study, and approvals may have expired. After a restore or an edit of the "
+    "policy: dpcausal site status says what must be confirmed.",
     "rejected": "dpcausal site audit-log shows who rejected it; that person may approve it later.",
     "not_allowed": "see what the policy does not allow with: {review}.",
     "too_few_units": "the table has fewer units than minimum_units in policy.toml.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dpcausal.cli.requirements import require_extra
-from dpcausal.cli.site import Folder, check_out, open_site
+from dpcausal.cli.site import Folder, account, check_out, open_site
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Digest = Annotated[str, typer.Argument(help="The whole digest of the study, as the review shows it.")]
 KeyFile = Annotated[Path, typer.Option("--key", exists=True, dir_okay=False, help="The file of your own key.")]
 Why = Annotated[str, typer.Option(help="Your reason, for the audit log.")]
+By = Annotated[str, typer.Option(help="Your name, for the audit log; otherwise that of your account.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation, in a script.")]
 
 people = typer.Typer(name="people", no_args_is_help=True, help="List, add and remove the people of a site.")
@@ -96,26 +97,27 @@ def list_people(folder: Folder) -> None:
 
 
 @people.command("add")
-def add(
+def add(  # noqa: PLR0913, PLR0917 (options of a command)
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The person's name.")],
     role: Annotated[list[str], typer.Option(help="reader, approver or operator; may be given several times.")],
     key: Annotated[str, typer.Option(help="The public key that dpcausal site create-person-key printed.")] = "",
     login: Annotated[str, typer.Option(help="The subject of the person's login at the site's console.")] = "",
+    by: By = "",
 ) -> None:
     """Add a person, who may then read, decide or operate as the roles say."""
     from dpcausal.federation.site.people import Person  # noqa: PLC0415 (slow to load)
 
     roles = tuple(cast("Role", each) for each in dict.fromkeys(role))  # `Person` checks them
     person = Person(name, roles, key=key, login=login)
-    open_site(folder).changes.add_person(person)
+    open_site(folder).changes.add_person(person, by or account())
     typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")
 
 
 @people.command("remove")
-def remove(folder: Folder, name: Annotated[str, typer.Argument(help="The person's name.")]) -> None:
+def remove(folder: Folder, name: Annotated[str, typer.Argument(help="The person's name.")], by: By = "") -> None:
     """Remove a person, whose approvals then count no more. The person's rejections stay."""
-    person = open_site(folder).changes.remove_person(name)
+    person = open_site(folder).changes.remove_person(name, by or account())
     typer.echo(f"Removed {person.name}.")
 
 
@@ -134,6 +136,8 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
         raise nobody(opened.people)
     review = opened.review(digest)
     typer.echo(f"{review}\n")
+    if kind == "approve" and review.consequences and review.consequences.warning:
+        typer.echo(f"Warning: {review.consequences.warning}.\n", err=True)
     ask_to_confirm(f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?", yes=yes)
     site = opened.policy.site
     opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))

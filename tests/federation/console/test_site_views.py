@@ -28,13 +28,16 @@ def test_two_people_approve_and_the_site_answers(
     folder: Path, approved: str, study: Study, requester: Key, browser: Browser
 ) -> None:
     browser.login("rita")
-    assert 'id="spent">ε 0<' in browser.get("/budget").text
+    budget = browser.get("/budget").text
+    assert 'id="spent">ε 0<' in budget
+    assert 'id="committed">ε 1<' in budget
     assert "Nothing left this site yet" in browser.get("/sent").text
     assert Site(folder).status(approved) == "approved"
     sealed = json.loads(answer_study(folder, study, requester))["body"]
     assert json.loads(sealed)["code"] == "answered"
     budget = browser.get("/budget").text
     assert 'id="spent">ε 1<' in budget
+    assert 'id="committed">ε 0<' in budget
     assert "anna" in budget
     (message,) = (folder / "messages").iterdir()
     assert message.name[:12] in browser.get("/sent").text
@@ -93,7 +96,7 @@ def test_study_shows_review_text_changes_message_and_budget(
     assert "no earlier version" in browser.get(f"/studies/{digest}").text
     assert "arm_moments" in page  # the numbers that would leave, by name
     assert "laplace noise, scale" in page
-    assert 'aria-label="Of epsilon 3: 0 spent, this study 1.5, other pending studies 1"' in page
+    assert '"Of epsilon 3: 0 spent, 0 committed to other studies, this study 1.5, other pending studies 1"' in page
     assert "<dt>left after</dt><dd>ε 1.5</dd>" in page
 
 

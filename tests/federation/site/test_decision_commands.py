@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from dpcausal import Study
 from dpcausal.cli import app
+from dpcausal.cli.site import account
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.people import People
 from dpcausal.federation.site.site import Site
@@ -34,7 +35,8 @@ def test_person_creates_a_key_is_added_and_approves(north: Site, folder: Path, d
     early = run("approve", folder, digest, "--key", file, "--yes")
     assert early.exit_code == 2
     assert "this site has no approvers yet" in early.output
-    added = run("people", "add", folder, " Dr.  Adams", "--role", "approver", "--role", "reader", "--key", public)
+    roles = ("--role", "approver", "--role", "reader")
+    added = run("people", "add", folder, " Dr.  Adams", *roles, "--key", public, "--by", "Otto")
     assert added.output == "Added Dr. Adams as approver, reader.\n"
     listed = run("people", "list", folder).output
     assert "Dr. Adams" in listed
@@ -47,6 +49,8 @@ def test_person_creates_a_key_is_added_and_approves(north: Site, folder: Path, d
     assert north.status(digest) == "undecided"
     events = [(entry.kind, entry.who) for entry in north.audit_log.entries()]
     assert events == [("people", "Dr. Adams"), ("approve", "Dr. Adams"), ("people", "Dr. Adams")]
+    added_by, _, removed_by = (entry.what.rpartition(", by ")[2] for entry in north.audit_log.entries())
+    assert (added_by, removed_by) == ("Otto", account())
     assert "Nobody can decide here yet" in run("people", "list", folder).output
 
 
@@ -140,6 +144,14 @@ def test_audit_log_command_counts_forged_requests_and_makes_a_lost_index_again(
     assert "--rebuild-index" in refused.output
     assert run("audit-log", folder, "--rebuild-index").exit_code == 0
     assert north.audit_log.entries()[-1].kind == "index"
+
+
+def test_nobody_changes_people_under_an_unreadable_name(folder: Path) -> None:
+    person_key(folder, "bob")
+    for words in (("add", folder, "carol", "--role", "reader"), ("remove", folder, "bob")):
+        done = run("people", *words, "--by", "\x1b[2J")
+        assert done.exit_code == 2
+        assert [person.name for person in Site(folder).people.people] == ["bob"]
 
 
 def test_nobody_is_added_without_a_line_in_the_audit_log(folder: Path) -> None:

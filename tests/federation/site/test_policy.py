@@ -21,7 +21,8 @@ def change(file: Path, was: str, becomes: str) -> None:
 
 
 def test_template_is_a_policy(policy: Path) -> None:
-    assert Policy.read(policy.parent).site == "west"
+    read = Policy.read(policy.parent)
+    assert (read.site, read.approval_days) == ("west", 365)
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,23 @@ def test_site_killed_after_its_debit_answers_without_a_second_one(
     assert set(map(code, three.round("unmask", confirmed))) == {"answered"}
 
 
+def test_expired_approvals_begin_no_sum_and_finish_one_that_was_paid_for(
+    three: Three, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = "dpcausal.federation.site.decisions.is_in_time"
+    keys = three.round("keys")
+    shares = three.round("shares", keys)
+    with monkeypatch.context() as late:
+        late.setattr(clock, lambda *_: False)
+        assert {code(three.ask("east", *each)) for each in (("keys",), ("masked", shares))} == {"undecided"}  # type: ignore[arg-type]
+        assert three.debits("east") == 0
+    masked = three.round("masked", shares)
+    monkeypatch.setattr(clock, lambda *_: False)
+    confirmed = three.round("confirm", headers(masked))
+    assert set(map(code, three.round("unmask", confirmed))) == {"answered"}
+    assert code(three.ask("east", "facts")) == "undecided"
+
+
 def test_rounds_in_another_order_are_refused(three: Three) -> None:
     assert code(three.ask("east", "shares")) == "refused_step"
     keys = three.round("keys")

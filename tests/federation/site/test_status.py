@@ -149,7 +149,7 @@ def test_absent_ledger_and_lost_receipts_are_broken(healthy: Path, study: Study,
     (healthy / "ledger.db").write_bytes(before)
     status, checks = look(healthy)
     assert (status, checks["ledger"]["level"]) == (2, "broken")
-    assert "lacks 1" in checks["ledger"]["words"]
+    assert checks["ledger"]["words"].endswith("lacks the receipts of answers that this site paid for: 1")
     (healthy / "ledger.db").unlink()
     assert look(healthy)[0] == 2
 
@@ -184,6 +184,7 @@ def test_metrics_hold_each_check_in_the_format_of_prometheus(healthy: Path) -> N
     assert 'dpcausal_certificate_days_left{check="certificate"} 200.0' in text
     assert 'dpcausal_check_level{check="ledger"} 0.0' in text
     assert 'dpcausal_budget_epsilon{part="left"} 3.0' in text
+    assert 'dpcausal_budget_epsilon{part="committed"} 0.0' in text
     assert 'protocol="5"' in text
 
 

@@ -98,23 +98,25 @@ class BudgetSummary:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of the budget, in percent of its whole: spent, this study, other pending studies.
+    """A bar of the budget, in percent of its whole: spent, committed, this study, other pending studies.
 
     Attributes:
         spent: What is spent.
+        committed: What studies will cost that are approved and not answered yet.
         study: What the study at hand would cost.
         pending: What other pending studies would cost.
     """
 
     spent: float
+    committed: float
     study: float
     pending: float
 
     @classmethod
-    def of(cls, budget: float, spent: float, study: float = 0.0, pending: float = 0.0) -> "Bar":
+    def of(cls, budget: float, spent: float, committed: float, study: float = 0.0, pending: float = 0.0) -> "Bar":
         """Return the bar of amounts of epsilon; what would exceed the budget is cut off."""
         parts, left = list[float](), 100.0
-        for amount in (spent, study, pending):
+        for amount in (spent, committed, study, pending):
             part = min(max(100.0 * amount / budget, 0.0), left)
             parts.append(round(part, 2))
             left -= part

@@ -13,20 +13,22 @@ from dpcausal.federation.console.messages import MessageAnswer, Response, SentMe
 from dpcausal.federation.console.settings import KEY
 from dpcausal.federation.console.study_text import TextLine, changes, lines_of
 from dpcausal.federation.protocol.signatures import Key
-from dpcausal.federation.site.decisions import StudyStatus, sign_decision, verified_decision
+from dpcausal.federation.site.consequences import Committed, Consequences
+from dpcausal.federation.site.decisions import StudyStatus, is_in_time, sign_decision, verified_decision, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.people import Person, identity
 from dpcausal.federation.site.review import objections
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
-from dpcausal.ledger import Ledger, Spending
+from dpcausal.ledger import Ledger
 from dpcausal.price import Price
 from dpcausal.release import session_request
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of
 
 _ELSEWHERE = {
-    *("digest", "question", "spent so far", "left after it", "answered before", "would leave", "also waiting"),
+    *("digest", "question", "spent so far", "left after it", "committed", "warning", "answered before", "would leave"),
+    "also waiting",
     *("differs from", "decisions", "status"),
 }
 """The lines of a review that the page of a study shows in sections of their own."""
@@ -45,6 +47,7 @@ class Received:
         objections: What the policy does not allow.
         approved_by: Who approved it so far.
         free: Whether all that it asks was answered before, and so costs nothing.
+        answered: Whether the site answered it, and paid for that.
     """
 
     digest: str
@@ -55,6 +58,7 @@ class Received:
     objections: tuple[str, ...]
     approved_by: tuple[str, ...]
     free: bool
+    answered: bool
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,8 @@ class StudyPage:
         bar: The budget before and after.
         decisions: The decisions so far.
         needed: The number of approvals that it needs.
-        left: What would be left of the budget; None where the study does not fit, or is not allowed.
-        answered: Whether the site answered it already.
+        consequences: What an answer would leave of the budget; None where the policy does not allow the study, or the
+            ledger cannot be read.
     """
 
     received: Received
@@ -92,8 +96,7 @@ class StudyPage:
     bar: Bar | None
     decisions: tuple[LogEntry, ...]
     needed: int
-    left: Spending | None
-    answered: bool
+    consequences: Consequences | None
 
 
 State = Literal["ok", "attention", "broken", "unknown"]
@@ -175,7 +178,7 @@ class SiteFolder:
     @property
     def waiting(self) -> list[Received]:
         """The studies that wait for a decision, the oldest first."""
-        return [each for each in self.studies.values() if each.status == "undecided"]
+        return [each for each in self.studies.values() if waits(each.status, is_answered=each.answered)]
 
     def _received(self, digest: str) -> Received | None:
         policy = self.site.policy
@@ -200,10 +203,13 @@ class SiteFolder:
                 if entry.kind == "approve" and entry in counting and self._counts(entry)
             ),
             self._is_free(study),
+            any(sent.study == digest for sent in self.messages.values()),
         )
 
     def _counts(self, entry: LogEntry) -> bool:
-        """Return whether the signature of a decision is that of a person who may decide now."""
+        """Return whether an approval is in time, and its signature that of a person who may decide now."""
+        if not is_in_time(entry.time, self.site.policy.approval_days):
+            return False
         try:
             verified_decision(entry.sealed, self.site.people, site=self.name, study=entry.study)
         except DpcausalError:
@@ -248,13 +254,13 @@ class SiteFolder:
         review = replace(self.site.review(digest, open_table=False), n=self.units)
         answers, message = example(received.study, digest, policy, self.units)
         pending = Price.of(each.price for each in self._payable if each.digest != digest)
-        answered = any(sent.study == digest for sent in self.messages.values())
         stopped = received.status in {"rejected", "withdrawn"}
-        due = not (received.free or received.objections or answered or stopped)
+        due = not (received.free or received.objections or received.answered or stopped)
         cost = received.price.epsilon if due else 0.0
         bar = None
         if self.summary:
-            bar = Bar.of(self.summary.budget.epsilon, self.summary.spent.epsilon, cost, pending.epsilon)
+            committed = review.consequences.committed.price.epsilon if review.consequences else 0.0
+            bar = Bar.of(self.summary.budget.epsilon, self.summary.spent.epsilon, committed, cost, pending.epsilon)
         return StudyPage(
             received,
             tuple(each for each in _grouped(review.lines()) if each[0] not in _ELSEWHERE),
@@ -269,8 +275,7 @@ class SiteFolder:
             bar,
             decisions,
             policy.approvals,
-            review.consequences.left if review.consequences else None,
-            answered,
+            review.consequences,
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
@@ -299,6 +304,11 @@ class SiteFolder:
         """What all undecided studies would cost."""
         return Price.of(each.price for each in self._payable)
 
+    @cached_property
+    def committed(self) -> Committed | None:
+        """What the studies will cost that are approved and not answered yet; None where the ledger cannot be used."""
+        return None if isinstance(self._ledger, LedgerError) else self.site.committed(self._ledger)
+
     @property
     def _payable(self) -> list[Received]:
         """The studies that wait, that the policy allows, and that would cost something."""
@@ -309,8 +319,8 @@ class SiteFolder:
         """The budget over all studies."""
         if self.summary is None:
             return None
-        spent = self.summary.spent.epsilon
-        return Bar.of(self.summary.budget.epsilon, spent, pending=self.pending.epsilon)
+        spent, committed = self.summary.spent.epsilon, self.committed.price.epsilon if self.committed else 0.0
+        return Bar.of(self.summary.budget.epsilon, spent, committed, pending=self.pending.epsilon)
 
     @property
     def free_messages(self) -> list[SentMessage]:

@@ -68,11 +68,12 @@ class SitePages:
     def waiting(self) -> str:
         """Return the studies that wait for a decision, and those that were decided."""
         site = SiteFolder(self.folder)
-        decided = [each for each in site.studies.values() if each.status != "undecided"]
+        waiting = {each.digest: each for each in site.waiting}
+        decided = [each for digest, each in site.studies.items() if digest not in waiting]
         return render_template(
             "waiting.html",
             title="Waiting",
-            waiting=site.waiting,
+            waiting=list(waiting.values()),
             decided=decided[::-1],
             changed=site.changed,
             needed=site.site.policy.approvals,

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpcausal.errors import LedgerError
+from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.confirmation import Unconfirmed, current_state, find_unconfirmed
 from dpcausal.federation.site.people import Person, add_person, remove_person, set_console_key
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
 from dpcausal.ledger import Ledger
+from dpcausal.utils.plain_text import check_plain_text
 
 _LOCK = ".changes"
 
@@ -60,39 +61,54 @@ class Changes:
                 state = current_state(self._folder, self.audit_log)
                 ledger.record_site(state | {"settings": state["settings"] | kept})
 
-    def add_person(self, person: Person) -> None:
+    def add_person(self, person: Person, by: str = "") -> None:
         """Add a person to the people of the site.
+
+        Args:
+            person: The person.
+            by: Who adds the person, for the audit log.
 
         Raises:
             StudyError: If somebody has this name, key or login already.
             LedgerError: If the audit log cannot be written.
         """
+        words = f"added as {', '.join(person.roles)}, with {person.known_by}{_by(by)}"
         with self.recorded():
             add_person(self._folder, person)
             try:
-                words = f"added as {', '.join(person.roles)}, with {person.known_by}"
                 self.audit_log.write("people", "", person.name, words)
             except LedgerError:  # nobody is added without a line
                 remove_person(self._folder, person.name)
                 raise
 
-    def remove_person(self, name: str) -> Person:
+    def remove_person(self, name: str, by: str = "") -> Person:
         """Remove a person from the people of the site, and return who that was. The person's approvals count no more.
+
+        Args:
+            name: The person's name.
+            by: Who removes the person, for the audit log.
 
         Raises:
             StudyError: If the site has no such person.
             LedgerError: If the audit log cannot be written.
         """
+        words = f"removed{_by(by)}"
         with self.recorded():
             person = remove_person(self._folder, name)
-            self.audit_log.write("people", "", person.name, "removed")
+            self.audit_log.write("people", "", person.name, words)
         return person
 
-    def set_console_key(self, public: str) -> None:
-        """Record the public key of the site's console, which signs the decisions of people with a login."""
+    def set_console_key(self, public: str, by: str = "") -> None:
+        """Record the public key of the site's console, which signs the decisions of people with a login.
+
+        Args:
+            public: The key.
+            by: Who records it, for the audit log.
+        """
+        words = f"given the key {public}{_by(by)}"
         with self.recorded():
             set_console_key(self._folder, public)
-            self.audit_log.write("people", "", "console", f"given the key {public}")
+            self.audit_log.write("people", "", "console", words)
 
     def confirm(self, by: str, why: str) -> Unconfirmed | None:
         """Confirm the people, requesters and settings of the site as they are now; return what was unconfirmed.
@@ -135,3 +151,9 @@ class Changes:
             yield
         finally:
             os.close(descriptor)
+
+
+def _by(name: str) -> str:
+    """Return who made a change, in words; nothing if nobody is named. It is checked before anything changes."""
+    check_plain_text("who makes a change", [name], StudyError)
+    return f", by {name}" if name else ""

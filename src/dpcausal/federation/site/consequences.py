@@ -2,11 +2,15 @@
 
 import difflib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain, compress
 
 from dpcausal.federation.site.policy import Policy
+from dpcausal.guarantee import Event
 from dpcausal.ledger import Ledger, Spending
+from dpcausal.ledger.budget import Total
 from dpcausal.queries.calibration import Asked
 from dpcausal.release import session_request
 from dpcausal.study.study import Study
@@ -18,6 +22,40 @@ _MOST_CHANGES = 40
 _MOST_SHOWN = 200
 
 
+Due = Mapping[str, list[Event]]
+"""What a ledger would debit, by request: a question that several studies ask is paid for once."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What the answers will cost that people approved, and that the site has not given yet.
+
+    Attributes:
+        studies: The digests of the studies.
+        due: What the ledger would debit.
+        price: The same in the terms of the budget.
+        left: What would be left of the budget; None where not all of it fits.
+    """
+
+    studies: tuple[str, ...]
+    due: Due
+    price: Spending
+    left: Spending | None
+
+    @classmethod
+    def of(cls, studies: Mapping[str, Due], ledger: Ledger) -> "Committed":
+        """Return what these studies will cost together."""
+        due = {request: events for each in studies.values() for request, events in each.items()}
+        events = list(chain.from_iterable(due.values()))
+        price = ledger.budget.spent(reduce(Total.plus, events, Total()))
+        costly = tuple(digest for digest, each in studies.items() if each)
+        return cls(costly, due, price, ledger.remaining_after(events))
+
+    def __str__(self) -> str:
+        count = len(self.studies)
+        return f"{self.price} for {count:,} approved {'study' if count == 1 else 'studies'}"
+
+
 @dataclass(frozen=True)
 class Consequences:
     """What would follow if a study were answered now.
@@ -26,13 +64,24 @@ class Consequences:
         due: The names of the queries that would be paid for.
         free: The names of the queries that were answered before, for any study: their stored answers cost nothing.
         left: What would be left of the budget; None where the price does not fit into it.
+        committed: What other studies will cost that are approved and not answered yet.
+        left_after_all: What would be left after these as well; None where not all of it fits.
         message: An example of the message that would leave: the names of all numbers, and no values.
     """
 
     due: tuple[str, ...]
     free: tuple[str, ...]
     left: Spending | None
+    committed: Committed
+    left_after_all: Spending | None
     message: str
+
+    @property
+    def warning(self) -> str:
+        """What to know before approving a study that fits into the budget, but not beside others; or empty."""
+        if self.left is None or self.left_after_all is not None:
+            return ""
+        return f"the budget has too little left for this study beside what is committed: {self.committed}"
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -49,22 +98,31 @@ class Consequences:
         return tuple(lines)
 
     @classmethod
-    def of(cls, study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -> "Consequences":
-        """Return the consequences of a study, from its rehearsal and the site's ledger. The table stays closed.
-
-        A query that depends on an earlier answer counts as due, since that answer is not known yet.
-        """
+    def of(
+        cls, study: Study, policy: Policy, ledger: Ledger, committed: Committed, n: int | None = None
+    ) -> "Consequences":
+        """Return the consequences of a study, from its rehearsal and the site's ledger. The table stays closed."""
         asked = study.site_questions(n or _ANY_UNITS, policy.site)
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
-        debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site, rule=ledger.budget.rule)
-        due = chain.from_iterable(events for request, events in debits.items() if not ledger.is_debited(request))
+        due = due_of(study, policy, ledger, n)
         names = [each.query.name for each in asked]
         return cls(
             due=tuple(compress(names, (not answered for answered in stored))),
             free=tuple(compress(names, stored)),
-            left=ledger.remaining_after(due),
+            left=ledger.remaining_after(chain.from_iterable(due.values())),
+            committed=committed,
+            left_after_all=ledger.remaining_after(chain.from_iterable({**committed.due, **due}.values())),
             message=example_message(study, policy.site, n),
         )
+
+
+def due_of(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -> Due:
+    """Return what a ledger would debit if a study were answered now, by request.
+
+    A query that depends on an earlier answer counts as due, since that answer is not known yet.
+    """
+    debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site, rule=ledger.budget.rule)
+    return {request: events for request, events in debits.items() if not ledger.is_debited(request)}
 
 
 def example_message(study: Study, site: str, n: int | None = None) -> str:

@@ -20,7 +20,7 @@ CONSOLE = "console"
 """The signer of decisions that people make at the site's console."""
 
 DecisionKind = Literal["approve", "reject"]
-StudyStatus = Literal["approved", "rejected", "undecided", "withdrawn"]
+StudyStatus = Literal["approved", "expired", "rejected", "undecided", "withdrawn"]
 _FORMAT = "decision 1"
 _CLOCK_SKEW = timedelta(minutes=5)
 _DIGITS = frozenset("0123456789abcdef")
@@ -183,6 +183,16 @@ def check_is_after(decision: Decision, restored: datetime | None) -> None:
         )
 
 
+def is_in_time(signed: datetime, days: int | None) -> bool:
+    """Return whether an approval that was signed at a time counts now, where approvals count for so many days."""
+    return days is None or datetime.now(UTC) - signed < timedelta(days=days)
+
+
+def waits(status: str, *, is_answered: bool) -> bool:
+    """Return whether people have to decide about a study: for the first time, or because approvals expired unused."""
+    return status == "undecided" or (status == "expired" and not is_answered)
+
+
 def status_of(  # noqa: PLR0913 (all that a decision is checked against)
     decisions: Iterable[str],
     people: People,
@@ -192,11 +202,14 @@ def status_of(  # noqa: PLR0913 (all that a decision is checked against)
     requester: str,
     requesters: Mapping[str, str],
     approvals: int,
+    days: int | None = None,
 ) -> StudyStatus:
     """Return what was decided about a study: the last decision of each person counts, and one rejection is enough.
 
-    An approval counts while its signature verifies and its person is an approver who does not request the study. A
-    rejection counts whether or not its person is still among the people: what stops a study needs no proof.
+    An approval counts while its signature verifies and its person is an approver who does not request the study, and
+    for so many days after it was signed; without `days`, without end. A rejection counts for ever, whether or not its
+    person is still among the people: what stops a study needs no proof. A study is `expired` if it would be approved
+    without the limit of days.
     """
     latest: dict[str, tuple[datetime, bool]] = {}
     for sealed in decisions:
@@ -212,7 +225,10 @@ def status_of(  # noqa: PLR0913 (all that a decision is checked against)
         )
     if not all(approves for _, approves in latest.values()):
         return "rejected"
-    return "approved" if len(latest) >= approvals else "undecided"
+    if len(latest) < approvals:
+        return "undecided"
+    in_time = sum(is_in_time(signed, days) for signed, _ in latest.values())
+    return "approved" if in_time >= approvals else "expired"
 
 
 def _counts(  # noqa: PLR0913, PLR0917 (as above)

@@ -42,7 +42,8 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
+_OPTIONAL = ("public", "approval_days", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
+_MOST_DAYS = 3_650
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -159,6 +160,7 @@ class Policy:
         delta_per_study: The largest delta of one study.
         minimum_units: The smallest number of units with which the site answers.
         approvals: The number of people who must approve a study; one rejection is enough to stop it.
+        approval_days: For how many days an approval counts after it was signed; None for without end.
         seconds: The time limit of a computation.
         memory: The memory limit of a computation, for instance `2 GB`.
         budget: The budget for all studies: epsilon, delta and rule, as `Budget` takes them.
@@ -194,6 +196,7 @@ class Policy:
     allow_check: bool = True
     secure_sums: SecureSums | None = None
     custom_sums: CustomSumsAllowed | None = None
+    approval_days: int | None = None
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -209,6 +212,10 @@ class Policy:
             (is_number(self.delta_per_study) and 0 <= self.delta_per_study < 0.5, "delta_per_study: below 0.5"),
             (_is_count(self.minimum_units, 2), "minimum_units: a number of at least 2"),
             (_is_count(self.approvals, 1), "approvals: a number of at least 1"),
+            (
+                self.approval_days is None or (_is_count(self.approval_days, 1) and self.approval_days <= _MOST_DAYS),
+                f"approval_days: a number of days from 1 to {_MOST_DAYS:,}",
+            ),
             (is_number(self.seconds) and 0 < self.seconds <= 86_400, "seconds: from above 0 to a day"),
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),

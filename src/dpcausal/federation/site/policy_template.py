@@ -53,6 +53,9 @@ allow_check = true
 # The number of people who must approve a study.
 approvals = 1
 
+# For how many days an approval counts after it was signed. Without this line it counts without end.
+approval_days = 365
+
 # The time and memory limits for computing an answer.
 seconds = 600
 memory = "4 GB"

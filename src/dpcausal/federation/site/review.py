@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from dpcausal.federation.site.consequences import Consequences
-from dpcausal.federation.site.decisions import StudyStatus
+from dpcausal.federation.site.decisions import StudyStatus, is_in_time, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
 from dpcausal.ledger import Ledger
@@ -69,6 +69,7 @@ class ReceivedStudy:
         requester: Who requests it; empty where its file was changed.
         price: Its price at this site; nothing where its file was changed.
         status: What was decided about it, or that its file was changed after it was received.
+        answered: Whether this site answered it, and paid for that.
     """
 
     digest: str
@@ -76,6 +77,12 @@ class ReceivedStudy:
     requester: str
     price: Price
     status: StudyStatus | Literal["changed"]
+    answered: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether people have to decide about it, for the first time or again."""
+        return waits(self.status, is_answered=self.answered)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +154,17 @@ class Review:
         table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
         table += self._outlook()
         table += table_rows("policy", objections(self.policy, study) or ("allows the study",))
-        words = tuple(f"{entry.kind} by {entry.who} at {entry.at}: {entry.what}" for entry in self.decisions)
-        table += table_rows("decisions", words or ("none yet",))
-        needed = f" (approvals needed: {self.policy.approvals})" if self.status == "undecided" else ""
+        table += table_rows("decisions", tuple(map(self._decision, self.decisions)) or ("none yet",))
+        needed = f" (approvals needed: {self.policy.approvals})" if self.status in {"undecided", "expired"} else ""
         table.append(("status", f"{self.status}{needed}"))
         return [(label, text) for label, text in table if text]
+
+    def _decision(self, entry: LogEntry) -> str:
+        """Return a decision in words."""
+        days = self.policy.approval_days
+        ends = f", for {days} days" if days and entry.kind == "approve" else ""
+        expired = ", expired" if ends and not is_in_time(entry.time, days) else ""
+        return f"{entry.kind} by {entry.who} at {entry.at}{ends}{expired}: {entry.what}"
 
     def _described_sums(self) -> tuple[str, ...]:
         """Return what a unit adds to each sum that the study describes."""
@@ -188,6 +201,11 @@ class Review:
         if self.consequences:
             left = self.consequences.left
             table.append(("left after it", str(left) if left else "the budget has too little left for this study"))
+            committed = self.consequences.committed
+            table += [
+                ("committed", str(committed) if committed.studies else ""),
+                ("warning", self.consequences.warning),
+            ]
             free = ", ".join(self.consequences.free)
             table.append(("answered before", f"{free}: free, the stored answer is sent again" if free else ""))
             table += table_rows("would leave", self.consequences.numbers)

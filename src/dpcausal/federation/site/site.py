@@ -23,7 +23,7 @@ from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_s
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.confirmation import current_state, find_unconfirmed
-from dpcausal.federation.site.consequences import Consequences, changed_lines
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, changed_lines, due_of
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -109,7 +109,7 @@ class Site:
 
     def _response(self, message: Message, asked: Request, planned: Study) -> str:
         """Return the stored response to a request, or a new one; raise where nothing may be answered."""
-        self._check(planned, message.study, asked.study)
+        self._check(planned, message, asked)
         ledger = self._confirmed_ledger()
         ledger.study = message.study
         stored = self._responses.response(message.request)
@@ -146,13 +146,24 @@ class Site:
             self._sessions.end(digest)
         raise _RefusalError("withdrawn")
 
-    def _check(self, study: Study, digest: str, text: str) -> None:
-        """Refuse unless people approved the study, its requester did not withdraw it, and the policy allows it now."""
-        status = self._status(digest, text)
-        if status != "approved":
+    def _check(self, study: Study, message: Message, asked: Request) -> None:
+        """Refuse unless people approved the study, its requester did not withdraw it, and the policy allows it now.
+
+        Where approvals have expired, only what was paid for in time goes on, since it costs nothing.
+        """
+        status = self._status(message.study, asked.study)
+        if status == "expired" and not self._is_paid(study, message, asked):
+            raise _RefusalError("undecided")
+        if status not in ("approved", "expired"):
             raise _RefusalError(status)
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
+
+    def _is_paid(self, study: Study, message: Message, asked: Request) -> bool:
+        """Return whether a request was answered before, or is a round of a secure sum that was paid for."""
+        if self._responses.response(message.request) is not None:
+            return True
+        return asked.ask in STEPS and self.ledger().is_debited(session_request(study.digest))
 
     def _confirmed_ledger(self) -> Ledger:
         """Return the ledger; refuse where people or settings are not as it recorded them."""
@@ -268,21 +279,30 @@ class Site:
             requester="" if text is None else tomllib.loads(text)["requester"],
             requesters=self.policy.requesters,
             approvals=self.policy.approvals,
+            days=self.policy.approval_days,
         )
 
     def studies(self) -> list[ReceivedStudy]:
         """Return every study that this site received, oldest first. A file that was changed does not stop the list."""
-        decided = self.audit_log.decided()
-        return [self._received(digest, is_decided=digest in decided) for digest in self.inbox.digests()]
+        decided, answered = self.audit_log.decided(), self.answered
+        return [
+            self._received(digest, is_decided=digest in decided, is_answered=digest in answered)
+            for digest in self.inbox.digests()
+        ]
 
-    def _received(self, digest: str, *, is_decided: bool) -> ReceivedStudy:
+    @property
+    def answered(self) -> frozenset[str]:
+        """The digests of the studies that this site answered, and paid for."""
+        return self._responses.studies()
+
+    def _received(self, digest: str, *, is_decided: bool, is_answered: bool) -> ReceivedStudy:
         text = self.inbox.intact(digest)
         if text is None:
             return ReceivedStudy(digest, "", "", Price(()), "changed")
         document = tomllib.loads(text)  # it was a study when it was received
         status = self._status(digest, text) if is_decided else "undecided"
         price = Price.of_study(document, self.policy.site)
-        return ReceivedStudy(digest, document["name"], document["requester"], price, status)
+        return ReceivedStudy(digest, document["name"], document["requester"], price, status, is_answered)
 
     def receive(self, text: str) -> str:
         """Store a study that was brought by hand, and return its digest."""
@@ -302,6 +322,9 @@ class Site:
         ledger = None
         with contextlib.suppress(LedgerError):  # check_ledger reports the reason
             ledger = self.ledger()
+        consequences = None
+        if allowed and ledger:
+            consequences = Consequences.of(study, self.policy, ledger, self.committed(ledger, digest), n)
         received = self.studies()
         versions = [each.digest for each in received if each.name == study.name]
         earlier = versions[versions.index(digest) - 1] if versions.index(digest) else ""
@@ -313,11 +336,32 @@ class Site:
             ledger=ledger,
             status=self.status(digest),
             decisions=self.audit_log.decisions(digest),
-            consequences=Consequences.of(study, self.policy, ledger, n) if allowed and ledger else None,
-            pending=tuple(each for each in received if each.status == "undecided" and each.digest != digest),
+            consequences=consequences,
+            pending=tuple(each for each in received if each.waits and each.digest != digest),
             earlier=earlier,
             changes=changed_lines(self.inbox.text(earlier), text) if earlier else (),
         )
+
+    def committed(self, ledger: Ledger, besides: str = "") -> Committed:
+        """Return what the studies will cost that are approved and not answered yet.
+
+        The table stays closed: before the first answer, what they share is that of a table of 10,000 units.
+
+        Args:
+            ledger: The site's ledger.
+            besides: The digest of a study that is left out.
+        """
+        units = ledger.versions.get(self.policy.as_of)
+        found = dict[str, Due]()
+        for digest in sorted(self.audit_log.decided() - self.answered - {besides}):
+            text = self.inbox.intact(digest)
+            if text is None or self._status(digest, text) != "approved":
+                continue
+            with contextlib.suppress(DpcausalError):  # what this version cannot read, it does not answer
+                study = Study.from_toml(text)
+                if not objections(self.policy, study):
+                    found[digest] = due_of(study, self.policy, ledger, units)
+        return Committed.of(found, ledger)
 
     def check_ledger(self, review: Review) -> None:
         """Raise if the ledger would prevent an answer.

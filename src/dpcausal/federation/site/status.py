@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpcausal.errors import DpcausalError, LedgerError
 from dpcausal.federation.operation.contents import Contents
@@ -29,8 +30,12 @@ from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.federation.site.site_ledger import open_ledger
+from dpcausal.ledger import Ledger
 from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
 from dpcausal.utils.hash_chain import dated_back
+
+if TYPE_CHECKING:
+    from dpcausal.federation.site.site import Site
 
 SESSION_DAYS = 30
 """A secure sum that waits for its next round for longer needs attention: its session holds secrets."""
@@ -70,15 +75,20 @@ def _network(folder: Path) -> Iterator[Check]:
 
 def _waiting(folder: Path) -> Check:
     try:
-        from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load, and it needs the site's key)
-
-        site = Site(folder)
-        digests = site.inbox.digests()
-        count = sum(site.status(digest) == "undecided" for digest in digests)
+        studies = _site(folder).studies()
     except DpcausalError as error:
         return Check("waiting", ATTENTION, f"unknown: {error.problem}")
-    words = f"{count} of {len(digests)} studies wait for a decision"
+    waiting = [each for each in studies if each.waits]
+    count, expired = len(waiting), sum(each.status == "expired" for each in waiting)
+    again = f", {expired} of them again: their approvals expired" if expired else ""
+    words = f"{count} of {len(studies)} studies wait for a decision{again}"
     return Check("waiting", ATTENTION if count else HEALTHY, words, count)
+
+
+def _site(folder: Path) -> "Site":
+    from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load, and it needs the site's key)
+
+    return Site(folder)
 
 
 def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
@@ -90,8 +100,22 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         return
     witnessed = "its witness and " if policy.witness else ""
     yield Check("ledger", HEALTHY, f"whole, with {witnessed}all receipts", value=True)
+    yield _budget(folder, ledger)
+
+
+def _budget(folder: Path, ledger: Ledger) -> Check:
+    """Return what is spent, what approved studies will cost, and what is left before they are answered."""
     spent, left = ledger.spent, ledger.remaining
-    yield Check("budget", HEALTHY, f"spent {spent}; left {left}", {"spent": asdict(spent), "left": asdict(left)})
+    value = {"spent": asdict(spent), "left": asdict(left)}
+    try:
+        committed = _site(folder).committed(ledger)
+    except DpcausalError:  # the check of what waits names it
+        return Check("budget", HEALTHY, f"spent {spent}; left {left}", value)
+    value["committed"] = asdict(committed.price)
+    words = f"spent {spent}; committed {committed.price}; left {left}"
+    if committed.left is None:
+        return Check("budget", ATTENTION, f"{words}: too little for all approved studies", value)
+    return Check("budget", HEALTHY, words, value)
 
 
 def _audit_log(folder: Path) -> Check:

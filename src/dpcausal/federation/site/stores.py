@@ -4,7 +4,9 @@ import contextlib
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from dpcausal.errors import StudyError
 from dpcausal.release import Receipt, receipts_in
@@ -105,9 +107,15 @@ class ResponseStore:
 
     def receipts(self) -> tuple[Receipt, ...]:
         """Return the receipts in all responses: the site's ledger must hold them."""
+        return tuple(receipt for message in self._messages() for receipt in receipts_in(message))
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
         files = (file for file in self._folder.glob("*") if not file.name.startswith("."))
-        messages = (json.loads(file.read_text(encoding="ascii")) for file in files)
-        return tuple(receipt for message in messages for receipt in receipts_in(message))
+        return (json.loads(file.read_text(encoding="ascii")) for file in files)
+
+    def studies(self) -> frozenset[str]:
+        """Return the digests of the studies that a response was paid for."""
+        return frozenset(message["study"] for message in self._messages())
 
     def store(self, request: str, message: str) -> str:
         """Store a response, durably, and return the first one that was stored."""
