@@ -127,11 +127,11 @@ def test_digest_is_of_definitions_and_not_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("high = 60", "hihg = 60", "metric 'revenue'"),
-        ("low = 0, high = 60", "low = 60, high = 0", "metric 'revenue'"),
-        ('owner = "payments"\nunit', "unit", "metric 'revenue'"),
-        ("margin = { by = 0.5 }", "margin = { by = -1 }", "metric 'seconds to load'"),
-        ("lower_is_better = true", 'direction = "down"', "metric 'seconds to load'"),
+        ("high = 60", "hihg = 60", "Metric 'revenue'"),
+        ("low = 0, high = 60", "low = 60, high = 0", "Metric 'revenue'"),
+        ('owner = "payments"\nunit', "unit", "Metric 'revenue'"),
+        ("margin = { by = 0.5 }", "margin = { by = -1 }", "Metric 'seconds to load'"),
+        ("lower_is_better = true", 'direction = "down"', "Metric 'seconds to load'"),
         ('name = "calls", low = 0, high = 3', 'name = "revenue", low = 0, high = 3', "declared in two ways"),
         ("version = 1", "version = 9", "version = 1"),
         ("[metrics.revenue]", "[metrics.revenue", "TOML"),
@@ -176,7 +176,7 @@ def malformed_scorecards_are_not_shown(folder: Path) -> None:
         file.write_text(json.dumps(card | changed), encoding="utf-8")
         status, words = ask("watch", folder)
         assert status == 1
-        assert "a scorecard in checkout.json" in words
+        assert "checkout.json is not a scorecard" in words
         assert "not started" in words
     file.write_text(json.dumps(card), encoding="utf-8")
 
@@ -253,3 +253,16 @@ def test_commands_go_from_a_catalogue_to_a_page_of_all_experiments(tmp_path: Pat
     assert status == 1
     assert words.count("not paid for by this experiment's ledger") == 2
     assert ask("watch", tmp_path, "--ledger", "other=x.db")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "slip", ['name = "checkout', "version = 1\n[treatment]\nname = 'arm'\n[[metric]]\nuse = 'revenue'", "\ufeff"]
+)
+def test_watch_shows_an_experiment_whose_file_has_a_slip(tmp_path: Path, slip: str) -> None:
+    (tmp_path / "checkout.toml").write_text(slip, encoding="utf-8")
+    (tmp_path / "metrics.toml").write_text(CATALOGUE, encoding="utf-8")
+    status, words = ask("watch", tmp_path, "--json")
+    assert status == 1
+    (shown,) = json.loads(words)["experiments"]
+    assert shown["name"] == "checkout"
+    assert shown["problem"]
