@@ -7,12 +7,15 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import dpcausal as dpc
-from dpcausal.errors import DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
+from dpcausal.cli import app
+from dpcausal.errors import ArgumentError, DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
 from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.utils.discovery import classes_in
@@ -302,3 +305,159 @@ def test_a_report_with_other_arguments_says_what_to_write(call: Any) -> None:
     assert copy.deepcopy(made) == made
     with pytest.raises(StudyError, match="in a list"):
         dpc.Report.of(EFFECT, date=dt.date(2026, 1, 1), diagnoses=EFFECT)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "named"),
+    [
+        ("Metric", (), {"numerator": 1, "denominator": 2}),
+        ("Metric", (1, 2), {}),
+        ("Earlier", (1, 2, 3, 4), {}),
+        ("Guardrail", ("revenue",), {}),
+        ("DecisionRule", (["revenue"],), {}),
+        ("MetricCatalogue", (), {"metrics": []}),
+        ("Cut", (), {"edges": [40]}),
+        ("Spline", (), {}),
+        ("Cells", (), {}),
+        ("Fourier", (), {}),
+        ("Polynomial", (), {}),
+        ("Layer", ("bucket",), {}),
+        ("Resources", (), {"ram": "1 GB"}),
+        ("Population", (), {}),
+        ("Coordinator", (), {}),
+        ("Site", (), {}),
+    ],
+)
+def test_constructors_say_how_to_write_the_call(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=rf"^{name} .*\n\nHint: .*rite {name}\("):
+        getattr(dpc, name)(*given, **named)
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ({"rule": {"goals": ["y"]}}, r"rule=DecisionRule\(goals="),
+        ({"treatment": "arm", "allocation": [0.5, 0.5]}, r"treatment=Treatment\("),
+        ({"unit": "user"}, r"unit=Unit\(\"user\""),
+        ({"allocation": 0.5}, r"allocation=\[0\.9, 0\.1\]"),
+        ({"allocation": "50:50"}, r"allocation=\[0\.9, 0\.1\]"),
+    ],
+)
+def test_experiments_say_what_a_part_must_be(more: dict[str, Any], hint: str) -> None:
+    parts = {"name": "a", "treatment": dpc.Treatment("t"), "metrics": [dpc.Metric(dpc.Binary("y", missing=0))]}
+    with pytest.raises(DpcausalError, match=f"Hint: .*{hint}"):
+        dpc.Experiment(**parts | {"epsilon": 1.0} | more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dpc.DifferenceInMeans(with_interval=REHEARSAL),  # type: ignore[arg-type]
+        lambda: dpc.Real("x", 0, 1, percent="%"),  # type: ignore[arg-type]
+        lambda: dpc.Treatment("t", strict=1),  # type: ignore[arg-type]
+    ],
+)
+def test_switches_that_are_neither_on_nor_off_are_refused(call: Any) -> None:
+    with pytest.raises(ArgumentError, match="must be True or False, not "):
+        call()
+    assert dpc.DifferenceInMeans(with_interval=np.True_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: dpc.plan(dpc.DifferenceInMeans(), SCHEMA, dpc.Guarantee(epsilon=1)), r"Rehearsal\(schema, n="),  # type: ignore[arg-type]
+        (lambda: dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, 1.0), r"Guarantee\(epsilon="),  # type: ignore[arg-type]
+        (lambda: dpc.rank_estimators(SCHEMA, dpc.Guarantee(epsilon=1)), r"Rehearsal\(schema, n="),  # type: ignore[arg-type]
+        (lambda: dpc.rank_estimators(REHEARSAL), r"Guarantee\(epsilon="),  # type: ignore[call-arg]
+        (lambda: dpc.tidy(5), "."),  # type: ignore[arg-type]
+        (dpc.pool, "pool"),
+        (lambda: dpc.estimate(pa.table({"t": [0, 1]}), epsilon=1.0), r"estimate\(table, schema"),  # type: ignore[call-overload]
+        (lambda: dpc.DifferenceInMeans().estimate(epsilon=1.0), r"estimate\(vault, "),  # type: ignore[call-arg]
+        (lambda: dpc.Ledger.create("a.db"), r"Budget\(epsilon="),  # type: ignore[call-arg]
+        (lambda: dpc.Ledger.create("no such folder/a.db", dpc.Budget(epsilon=1), as_of="a"), "create the folder"),
+        (EFFECT.non_inferiority, r"non_inferiority\(0\.02\)"),
+        (lambda: EFFECT.non_inferiority(-1), "without a sign"),
+        (lambda: EFFECT.equivalence("0,5"), "without a sign"),  # type: ignore[arg-type]
+        (lambda: EFFECT.equivalence(0), "without a sign"),
+        (lambda: EFFECT.superiority(margin=-1), "without a sign"),
+        (lambda: EFFECT.p_value("0"), r"p_value\("),  # type: ignore[arg-type]
+        (lambda: EFFECT.p_value(alternative="two"), r"p_value\("),  # type: ignore[arg-type]
+    ],
+)
+def test_calls_with_another_kind_of_argument_say_what_to_write(call: Any, hint: str) -> None:
+    with pytest.raises(DpcausalError, match=f"Hint: .*{hint}"):
+        call()
+
+
+def test_a_margin_of_risks_in_percentage_points_is_refused() -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Binary("y"))
+    effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=1_000), epsilon=1.0)
+    for call in (effect.non_inferiority, effect.equivalence):
+        with pytest.raises(DpcausalError, match=r"0\.02 for 2 percentage points"):
+            call(2)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"treated_share": 30}, r"0\.3 for 30 %"),
+        ({"n": "2000"}, "without quotation marks"),
+        ({"typical": {"x": 10}}, r"typical=\{"),
+        ({"typical": {"x": "0,1"}}, r"typical=\{"),
+        ({"typical": "x:0,1"}, r"typical=\{"),
+    ],
+)
+def test_expectations_that_cannot_be_say_what_to_write(given: dict[str, Any], hint: str) -> None:
+    with pytest.raises(DpcausalError, match=f"Hint: .*{hint}"):
+        dpc.Rehearsal(**{"schema": SCHEMA, "n": 2_000} | given)
+
+
+@pytest.mark.parametrize("width", [0, -1, 2, "0,1", float("nan")])
+def test_a_target_width_that_cannot_be_one_is_refused(width: Any) -> None:
+    with pytest.raises(StudyError, match="The target width must be a number above 0, and below 1"):
+        dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=1.0), covariates=[], width=width)
+
+
+def test_a_guardrail_that_can_never_fail_is_refused() -> None:
+    metric = dpc.Metric(dpc.Binary("y", missing=0))
+    rule = dpc.DecisionRule(guardrails=[dpc.Guardrail("y", 2)])
+    with pytest.raises(StudyError, match=r"0\.02 for 2 percentage points"):
+        dpc.Experiment(name="a", treatment=dpc.Treatment("t"), metrics=[metric], epsilon=1.0, rule=rule)
+
+
+@pytest.mark.parametrize(("smallest", "hint"), [(-0.1, "sign"), ("0,1", "sign"), (float("nan"), "sign"), (50, "unit")])
+def test_a_smallest_worthwhile_effect_that_cannot_be_one_is_refused(smallest: Any, hint: str) -> None:
+    study = dpc.Study.from_toml(STUDY)
+    with pytest.raises(StudyError, match=f"Hint: .*{hint}"):
+        dpc.Report.of(EFFECT, study, date=dt.date(2026, 1, 1), smallest_worthwhile_effect=smallest)
+
+
+def test_a_report_of_a_file_refuses_the_study_of_another_estimator(tmp_path: Path) -> None:
+    other = dpc.Study(name="a", question="b?", schema=SCHEMA, estimator=dpc.RegressionAdjustment(["x"]), epsilon=1.0)
+    (tmp_path / "effect.json").write_text(EFFECT.to_json())
+    for study, out, words in (
+        (other.to_toml(), "report.html", "The study asks for"),
+        (STUDY, "no folder/report.html", "cannot be written"),
+        (STUDY, "report.html", "Wrote"),
+    ):
+        (tmp_path / "study.toml").write_text(study)
+        files = ("report", tmp_path / "effect.json", "--study", tmp_path / "study.toml", "--out", tmp_path / out)
+        assert words in " ".join(CliRunner().invoke(app, [*map(str, files)]).output.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("epsilon = 1,0", "a point before the decimals"),
+        ("epsilon = 50 %", "0.5 for 50 %"),
+        ("name = \u201ctrial\u201d", "straight quotation marks"),
+        ("name = trial", "texts between quotation marks"),
+        ("aliases = { männlich = [1] }", "letters beyond A to Z"),
+        ("blood pressure = 1", "a blank needs quotation marks"),
+        ("name = ", "check the line"),
+    ],
+)
+def test_slips_in_toml_are_answered_with_what_to_write(line: str, hint: str) -> None:
+    with pytest.raises(StudyError, match=f"Hint: .*{hint}"):
+        dpc.Study.from_toml(f"version = 2\n{line}\n")

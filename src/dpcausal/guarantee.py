@@ -116,6 +116,14 @@ class Guarantee(metaclass=Constructor):
         return asdict(self)
 
 
+def check_is_guarantee(guarantee: object) -> None:
+    """Raise unless this is a Guarantee, and not a number in place of one."""
+    if not isinstance(guarantee, Guarantee):
+        raise GuaranteeError(
+            problem=f"The guarantee must be a Guarantee, not {guarantee!r}"[:200], hint="write Guarantee(epsilon=1.0)."
+        )
+
+
 def _divided(whole: float, share: float) -> tuple[float, float]:
     """Return two parts of a number that, read as the decimals they print as, add up to no more than it."""
     first = whole * share

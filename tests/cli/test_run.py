@@ -154,7 +154,7 @@ def test_wrong_use_is_told_and_makes_no_ledger(words: tuple[object, ...], told: 
         (("new.db", "--epsilon", -1, "--as-of", "now"), "epsilon of a budget"),
         (("new.db", "--epsilon", 3, "--as-of", "x" * 65), "a date or a name on one line"),
         (("new.db", "--epsilon", 3, "--as-of", "now", "--rule", "none"), '"additive", or'),
-        (("no/new.db", "--epsilon", 3, "--as-of", "now"), "check that the place exists"),
+        (("no/new.db", "--epsilon", 3, "--as-of", "now"), "There is no folder"),
         (("new.db", "--epsilon", 3, "--as-of", "now", "--witness", "new.db"), "in another place than the ledger"),
         (("new.db", "--epsilon", 3), "--as-of"),
     ],

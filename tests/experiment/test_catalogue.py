@@ -253,3 +253,16 @@ def test_commands_go_from_a_catalogue_to_a_page_of_all_experiments(tmp_path: Pat
     assert status == 1
     assert words.count("not paid for by this experiment's ledger") == 2
     assert ask("watch", tmp_path, "--ledger", "other=x.db")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "slip", ['name = "checkout', "version = 1\n[treatment]\nname = 'arm'\n[[metric]]\nuse = 'revenue'", "\ufeff"]
+)
+def test_watch_shows_an_experiment_whose_file_has_a_slip(tmp_path: Path, slip: str) -> None:
+    (tmp_path / "checkout.toml").write_text(slip, encoding="utf-8")
+    (tmp_path / "metrics.toml").write_text(CATALOGUE, encoding="utf-8")
+    status, words = ask("watch", tmp_path, "--json")
+    assert status == 1
+    (shown,) = json.loads(words)["experiments"]
+    assert shown["name"] == "checkout"
+    assert shown["problem"]

@@ -155,6 +155,13 @@ def test_missing_values_count_as_declared() -> None:
     [
         (lambda: dpc.Real("age", "-50", 60), "write numbers without quotation marks"),  # type: ignore[arg-type]
         (lambda: dpc.Real("age", -50, "60"), "write numbers without quotation marks"),  # type: ignore[arg-type]
+        (lambda: dpc.Real("seen", "2020-01-31", "2021-01-31"), "count days"),  # type: ignore[arg-type]
+        (lambda: dpc.Real("seen", "31.1.2020", 3650), "count days"),  # type: ignore[arg-type]
+        (lambda: dpc.Real("age", (18, 100)), "the two without brackets"),  # type: ignore[arg-type]
+        (
+            lambda: dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), unit="patient"),  # type: ignore[arg-type]
+            r"unit=Unit\('patient', by=",
+        ),
         (lambda: dpc.Real("age", 60, -50), "swap them: low=-50, high=60"),
         (lambda: dpc.Real("age", float("-inf"), 60), "the least and the greatest value"),
         (lambda: dpc.Real("age"), r"Real\('age', low=0, high=100\)"),

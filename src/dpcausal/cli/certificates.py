@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ def renew_network(folder: WorkspaceFolder, days: Days = 365) -> None:
     )
     for kit in renew(network, days):
         typer.echo(f"{kit.relative_to(network)}: {_validity(kit)}")
-    typer.echo(f"Restart the server with: dpcausal federation serve {folder}")
+    typer.echo(f"Restart the server with: dpcausal federation serve {quote(str(folder))}")
 
 
 @federation.command("add-requester")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, open_ledger
 from dpcausal.cli.run import confirm
 from dpcausal.errors import BudgetExceededError, StudyError
+from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
     from dpcausal.experiment import Experiment, MetricCatalogue
@@ -56,7 +58,7 @@ def init(
         return
     typer.echo(f"Wrote {out} with {len(used)} of {len(read.metrics)} metrics of {read.name}. No value was read.")
     typer.echo('Next: open it and replace every "<fill in>". Then see what it can detect:')
-    typer.echo(f"  dpcausal experiment plan {out} --n NUMBER_OF_USERS")
+    typer.echo(f"  dpcausal experiment plan {quote(str(out))} --n NUMBER_OF_USERS")
 
 
 @experiment.command()
@@ -177,7 +179,7 @@ def watch(
     beside = html.absolute().parent if html else folder
     found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:
-        html.write_text(watch_page(found), encoding="utf-8")
+        write_text(html, watch_page(found))
     typer.echo(json.dumps(watch_document(found)) if as_json else watch_text(found))
     if any(each.problem for each in found):
         raise typer.Exit(1)

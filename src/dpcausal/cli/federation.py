@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,7 +72,7 @@ def init(  # noqa: PLR0913, PLR0917
         fingerprint = create_authority(workspace.network, name or requester, host, port, days)
         typer.echo(f"Name of the federation: {name or requester}")
         typer.echo(f"Fingerprint of the network; give it to each site by telephone, not by file:\n{fingerprint}")
-        typer.echo(f"Start the server with: dpcausal federation serve {folder}")
+        typer.echo(f"Start the server with: dpcausal federation serve {quote(str(folder))}")
 
 
 @federation.command()

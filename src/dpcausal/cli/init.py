@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -68,4 +69,4 @@ def init(
             f"{out}: a record that consists of words looks the same."
         )
     typer.echo('Next: open it and replace every "<fill in>". Then see cost and precision:')
-    typer.echo(f"  dpcausal plan {out} --n NUMBER_OF_PEOPLE")
+    typer.echo(f"  dpcausal plan {quote(str(out))} --n NUMBER_OF_PEOPLE")

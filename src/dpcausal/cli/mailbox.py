@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -55,7 +56,7 @@ def create(
     made = Mailbox.create(folder / "mailbox", f"https://{shown}:{port}", database, keys, days)
     typer.echo(f"Created {folder / 'mailbox'}, for requests of {', '.join(names)}.")
     typer.echo(f"Fingerprint of its authority, which each invitation holds:\n{fingerprint_of(made.authority)}")
-    typer.echo(f"Start the server with: dpcausal federation mailbox serve {folder}")
+    typer.echo(f"Start the server with: dpcausal federation mailbox serve {quote(str(folder))}")
 
 
 @mailbox.command()
@@ -162,7 +163,9 @@ def join_site_to_mailbox(
 
     key = Key.read(Policy.read(folder).site, folder / KEY)
     address = join_mailbox(folder / "mailbox", token, key)
-    typer.echo(f"{key.owner} joined the mailbox at {address}. To answer requests, run: dpcausal site poll {folder}")
+    typer.echo(
+        f"{key.owner} joined the mailbox at {address}. To answer requests, run: dpcausal site poll {quote(str(folder))}"
+    )
 
 
 @site.command()

@@ -4,12 +4,14 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_ledger, read_study
 from dpcausal.errors import BudgetExceededError
+from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
     from dpcausal.ledger import Ledger
@@ -57,7 +59,7 @@ def run(  # noqa: PLR0913, PLR0917
     prepared = read.prepare(vault)
     typer.echo(_price(read, vault, prepared), err=True)
     if prepared.due and table.lower().endswith(".csv"):
-        typer.echo(_CELLS.format(study=study, table=table), err=True)
+        typer.echo(_CELLS.format(study=quote(str(study)), table=quote(table)), err=True)
     try:
         prepared.check_affords()
         if prepared.due:
@@ -69,7 +71,7 @@ def run(  # noqa: PLR0913, PLR0917
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
     for name, diagnosis in result.diagnoses.items():
-        out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
+        write_text(out.with_name(f"{name}.json"), diagnosis.to_json())
     for found in (*result.diagnoses.values(), *result.secondary.values()):
         typer.echo(f"{found}\n", err=True)
     if result.effect is None:
@@ -77,7 +79,7 @@ def run(  # noqa: PLR0913, PLR0917
         failed = f"Failed: {', '.join(result.failed)}. The effect was not asked for, and its price was not spent."
         typer.echo(f"{failed}\n\n{hints}", err=True)
         raise typer.Exit(1)
-    out.write_text(result.effect.to_json(), encoding="utf-8")
+    write_text(out, result.effect.to_json())
     typer.echo(result.effect.to_json() if as_json else str(result.effect))
     typer.echo(f"\nWrote {out}. Remaining budget: {vault.ledger.remaining}.", err=True)
 

@@ -3,6 +3,7 @@
 import getpass
 import os
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from dpcausal.cli.private_files import PrivateFiles, unlock_site
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import StudyError, TransportError
+from dpcausal.utils.documents import write_text
 from dpcausal.utils.hash_chain import dated_back
 
 if TYPE_CHECKING:
@@ -57,8 +59,10 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
 
     public = new_site(folder, name)
     typer.echo(f"Created {folder / 'policy.toml'}. Open it and fill in the marked lines.")
-    typer.echo(f"Then create the ledger, once: dpcausal site create-ledger {folder}")
-    typer.echo(f"Then add who decides: dpcausal site people add {folder} NAME --role approver --key PUBLIC_KEY")
+    typer.echo(f"Then create the ledger, once: dpcausal site create-ledger {quote(str(folder))}")
+    typer.echo(
+        f"Then add who decides: dpcausal site people add {quote(str(folder))} NAME --role approver --key PUBLIC_KEY"
+    )
     typer.echo(f"Public key of {name}, for the coordinator's roster:\n{public}")
 
 
@@ -119,11 +123,11 @@ def answer(
     check_out(out, folder, overwrite=overwrite)
     unlock_site(folder)
     message = run_in_subprocess(folder, signed)
-    out.write_text(message, encoding="utf-8")
+    write_text(out, message)
     response = Message.from_json(claimed_body(message))
     typer.echo(f"{response.site} {MEANINGS[response.code]}. Send {out} to the coordinator.")
     if response.code != "answered":
-        review = f"dpcausal site review {folder} {response.study}".strip()
+        review = f"dpcausal site review {quote(str(folder))} {response.study}".strip()
         typer.echo(f"\nHint: {_REMEDIES[response.code].format(review=review)}")
         raise typer.Exit(1)
 
@@ -166,7 +170,7 @@ def install_network_kit(
     from dpcausal.federation.transports.nvflare.provision import install_kit  # noqa: PLC0415
 
     install_kit(network_of(folder, network, pending=True), signed, fingerprint)
-    typer.echo(f"Installed. To answer requests, run: dpcausal site serve {folder}")
+    typer.echo(f"Installed. To answer requests, run: dpcausal site serve {quote(str(folder))}")
 
 
 @site.command()

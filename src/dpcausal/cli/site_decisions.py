@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -93,7 +94,10 @@ def list_people(folder: Folder) -> None:
     for person in found:
         typer.echo(str(person))
     if not found:
-        typer.echo(f"Nobody can decide here yet. Add a person with: dpcausal site people add {folder} NAME --role …")
+        typer.echo(
+            "Nobody can decide here yet. Add a person with: "
+            f"dpcausal site people add {quote(str(folder))} NAME --role …"
+        )
 
 
 @people.command("add")

@@ -41,12 +41,15 @@ def watched(
 
 
 def _is_experiment(file: Path) -> bool:
-    """Return whether a file describes an experiment, and no study or catalogue."""
+    """Return whether a file describes an experiment, and no study or catalogue; also where it cannot be read.
+
+    An experiment with a slip in its file is shown with what is wrong. Left out, it would be missed by nobody.
+    """
     try:
         document = tomllib.loads(file.read_bytes().decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
-        return False
-    return isinstance(document.get("metrics"), list) and "treatment" in document
+        return True
+    return isinstance(document.get("metrics"), list) or "treatment" in document
 
 
 def _state(file: Path, place: str, read: Callable[[Path], "Experiment"], beside: Path) -> Watched:

@@ -17,7 +17,7 @@ from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Indicator
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource, Source, units_compared
-from dpcausal.utils.other_names import OtherNames
+from dpcausal.utils.other_names import OtherNames, check_fit
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
 
@@ -42,7 +42,8 @@ def epsilon_by_name(
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        known = [name for name in signature(function).parameters if name != "self"]
+        called = signature(function)
+        known = [name for name in called.parameters if name != "self"]
         of_estimator = "self" in signature(function).parameters
 
         @wraps(function)
@@ -64,6 +65,7 @@ def epsilon_by_name(
                     problem=f"There is no argument {unknown[0]!r} here; there are {', '.join(known)}",
                     hint=_NOT_HERE.get(unknown[0], f"write {example}; other choices are the estimator's own."),
                 )
+            check_fit(called, example, example, given, named)
             return function(*given, **named)
 
         return checked

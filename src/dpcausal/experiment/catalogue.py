@@ -13,6 +13,7 @@ from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.experiment.decision import Guardrail
 from dpcausal.experiment.metric import Metric
 from dpcausal.utils.documents import text_of, toml_of
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, did_you_mean
 
@@ -24,7 +25,7 @@ _OPTIONAL = ("unit", "denominator", "covariate", "earlier", "lower_is_better", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricCatalogue:
+class MetricCatalogue(metaclass=Constructor):
     """Metrics that many experiments share: defined once, reviewed as code, and used by name.
 
     An experiment records the digest of the catalogue that its metrics are from, so that two scorecards with one digest
@@ -45,6 +46,8 @@ class MetricCatalogue:
         >>> catalogue.metric("bought").description
         'bought within 7 days'
     """
+
+    _example = 'MetricCatalogue(name="shop", metrics=[Metric(…)])'
 
     name: str
     metrics: Sequence[Metric]

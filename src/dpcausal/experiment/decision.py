@@ -9,7 +9,9 @@ from dpcausal.experiment.line import NONE
 from dpcausal.experiment.metric import Metric
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
 from dpcausal.uncertainty.interval import NoiseTerm
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.text import format_number
 from dpcausal.utils.validation import build, check_keys, did_you_mean, is_number
@@ -25,7 +27,7 @@ _BAD: tuple[Status, ...] = ("worse", "beyond its margin")
 
 
 @dataclass(frozen=True)
-class Guardrail:
+class Guardrail(metaclass=Constructor):
     """A metric that may get a little worse, and not more.
 
     Attributes:
@@ -33,6 +35,8 @@ class Guardrail:
         margin: How much worse it may be, in the metric's unit.
         relative: Whether the margin is a share of the control arm's mean: 0.02 for 2 %.
     """
+
+    _example = 'Guardrail("seconds to load", 0.02, relative=True)'
 
     metric: str
     margin: float
@@ -49,7 +53,7 @@ class Guardrail:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionRule:
+class DecisionRule(metaclass=Constructor):
     """When to ship an arm, when to stop, and when to wait for the next look.
 
     **Ship** where a goal is shown to be better, and every guardrail to be within its margin. **Stop** where a goal is
@@ -74,6 +78,8 @@ class DecisionRule:
         >>> DecisionRule.from_dict(rule.to_dict()) == rule
         True
     """
+
+    _example = 'DecisionRule(goals=["revenue"], guardrails=[Guardrail("seconds to load", 0.1)])'
 
     goals: Sequence[str] = ()
     guardrails: Sequence[Guardrail] = ()
@@ -116,6 +122,15 @@ class DecisionRule:
                     hint="give the margin in the metric's unit, without relative.",
                 )
             columns = (column for column in (metric.column, metric.denominator) if column is not None)
+            column = metric.column
+            widest = column.high - column.low if isinstance(column, Real) else 1.0
+            if metric.denominator is None and not each.relative and each.margin >= widest:
+                raise StudyError(
+                    problem=f"The margin of {each.metric!r} must be below {widest:g}, not {each.margin!r}: no metric "
+                    "can get worse by more than its whole range",
+                    hint="write 0.02 for 2 percentage points, or for 2 % of the control arm's mean margin=0.02, "
+                    "relative=True.",
+                )
             if each.relative and any(not isinstance(column, Binary) and column.low < 0 for column in columns):
                 raise StudyError(
                     expected="a relative margin of a metric that cannot be negative",

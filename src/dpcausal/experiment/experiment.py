@@ -1,6 +1,6 @@
 """An experiment: its arms, metrics and price, as one public declaration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -29,7 +29,7 @@ from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.documents import text_of, toml_of
-from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.other_names import Constructor, called_as
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_number
 
@@ -169,12 +169,24 @@ class Experiment(metaclass=Constructor):
                 got=repr(self.protects),
                 hint="every metric of an experiment is protected.",
             )
+        for role, kind, example in (
+            ("treatment", Treatment, 'Treatment("arm", arms=("old", "new"))'),
+            ("rule", DecisionRule, 'DecisionRule(goals=["revenue"])'),
+            ("unit", Unit, 'Unit("user", by="time", sum=["revenue"])'),
+        ):
+            given = getattr(self, role)
+            if not isinstance(given, kind) and (role == "treatment" or given is not None):
+                raise StudyError(
+                    problem=f"{role} must be a {kind.__name__}, not {given!r}"[:300],
+                    hint=f"write {role}={example}.",
+                )
         if self.allocation is not None:
-            shares = tuple(self.allocation)
+            listed = isinstance(self.allocation, Iterable) and not isinstance(self.allocation, str)
+            shares = tuple(self.allocation) if listed else ()
             if len(shares) != len(self.treatment.arms) or not all(is_number(each) and each > 0 for each in shares):
                 raise StudyError(
                     expected=f"a positive share for each of the {len(self.treatment.arms)} arms",
-                    got=repr(shares)[:200],
+                    got=repr(self.allocation)[:200],
                     hint="give them in the order of the arms: allocation=[0.9, 0.1].",
                 )
             object.__setattr__(self, "allocation", shares)
@@ -240,6 +252,7 @@ class Experiment(metaclass=Constructor):
         query = LookMetrics(Cut(self.cohorts.name), now, moments.metrics, moments.weights, moments.residuals)
         return released_so_far(query, source, narrower_at_last_look(query, source, asked, first))
 
+    @called_as("experiment.run(vault)")
     def run(self, source: Source, look: int | None = None) -> Scorecard:
         """Ask for all metrics at once, and return the scorecard.
 
@@ -291,6 +304,7 @@ class Experiment(metaclass=Constructor):
         whole = len(self.cohorts.values) if self.cohorts else 1
         return LooksSoFar(query.look, whole, max(sum(sizes.values), 1.0) / (self.planned_n or 1))
 
+    @called_as("experiment.rehearsed(100_000)")
     def rehearsed(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Scorecard:
         """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
 

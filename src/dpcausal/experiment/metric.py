@@ -11,6 +11,7 @@ from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary, column_from_dict, column_to_dict
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.validation import build, check_keys, is_number
 
@@ -22,7 +23,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Earlier:
+class Earlier(metaclass=Constructor):
     """What an earlier release, or public knowledge, says of a metric of two columns. It is public.
 
     With it, one number for each unit is added up, column less slope times the other column, in place of two numbers and
@@ -42,6 +43,8 @@ class Earlier:
         >>> print(Metric(Real("clicks", 0, 50, missing=0), denominator=views, earlier=earlier).residual_in_words)
         clicks less 0.1 times views, held between -4 and 6
     """
+
+    _example = "Earlier(slope=0.1, centre=12, low=-4, high=6)"
 
     slope: float
     low: float
@@ -93,7 +96,7 @@ class _Declared:
 
 
 @dataclass(frozen=True)
-class Metric(_Declared):
+class Metric(_Declared, metaclass=Constructor):
     """A metric of an experiment: the mean of a column, a proportion, or a ratio of two sums.
 
     The bounds of a column are its cap: values beyond count as the bound, so a mean is a capped mean. A ratio metric is
@@ -119,6 +122,8 @@ class Metric(_Declared):
         >>> Metric(Binary("bought")).kind
         'proportion'
     """
+
+    _example = 'Metric(Real("revenue", 0, 200, missing=0)), or Metric(clicks, denominator=views) for a ratio'
 
     column: MetricColumn
 

@@ -20,6 +20,8 @@ from dpcausal.results.effect import Effect
 from dpcausal.results.effect_measures import Measure, ratio_of_means, shifted
 from dpcausal.uncertainty.anytime import LooksSoFar, anytime_half_width, anytime_p_value, two_sided_alpha
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, few_terms, inverted_half_width
+from dpcausal.utils.documents import write_text
+from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, table_rows, text_table
 
 FORMAT = 1
@@ -79,6 +81,7 @@ class Scorecard:
         """Whether this came from a rehearsal: only the errors are expectations, no number was read."""
         return self.effects[0].rehearsed
 
+    @called_as('scorecard.effect("revenue")')
     def effect(self, metric: str, treated: str | None = None) -> Effect:
         """Return the effect on one metric, of one arm where there are several."""
         found = [each for each in self.effects if each.outcome == metric and treated in (None, each.arms[1])]
@@ -292,7 +295,7 @@ class Scorecard:
         file = Path(path)
         if file.suffix not in (".html", ".json"):
             raise RefusedError(expected="a file .html or .json", got=file.name, hint="name it scorecard.html.")
-        file.write_text(self.to_html() if file.suffix == ".html" else self.to_json(), encoding="utf-8")
+        write_text(file, self.to_html() if file.suffix == ".html" else self.to_json())
 
     def _repr_html_(self) -> str:
         """Return the text for a notebook."""

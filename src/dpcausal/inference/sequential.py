@@ -13,6 +13,7 @@ from dpcausal.errors import RefusedError
 from dpcausal.results.effect import Effect
 from dpcausal.uncertainty.interval import check_alpha, simulated
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.text import format_number
 
 Spending = Literal["obrien_fleming", "pocock"]
@@ -28,7 +29,7 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
-class Look:
+class Look(metaclass=Constructor):
     """One look at a running study.
 
     Attributes:

@@ -77,6 +77,17 @@ class Database:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self.lock if lock is None else lock})")
 
     def _failure(self, error: Exception) -> LedgerError:
+        if self._file is not None and not self._file.parent.is_dir():
+            return LedgerError(
+                problem=f"There is no folder {self._file.parent} for a ledger",
+                hint="create the folder first, or correct its name.",
+            )
+        if self._file is not None and "is not a database" in str(error.__cause__):
+            return LedgerError(
+                problem=f"The file {self._file} is no ledger: a ledger is an SQLite database",
+                hint="check the name of the file. If it was a ledger, it is damaged: put a copy back with dpcausal "
+                "ledger restore.",
+            )
         return LedgerError(
             problem=f"The ledger at {self.address} cannot be read and written: {type(error).__name__} "
             f"({type(error.__cause__).__name__})",

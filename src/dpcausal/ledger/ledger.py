@@ -24,7 +24,7 @@ from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
 from dpcausal.schema.layer import LayerClaim
-from dpcausal.utils.other_names import OtherNames
+from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.text import html_bar, html_table
 
 _FILE = "sqlite:///"
@@ -67,6 +67,7 @@ class Ledger(OtherNames, Answers):
         self._open(Store(url), open_witness(witness) if witness else None)
 
     @classmethod
+    @called_as('Ledger.create("study.db", Budget(epsilon=3), as_of="2026-06-30")')
     def create(cls, url: str | Path, budget: Budget, *, as_of: str | None = None, witness: str | None = None) -> Self:
         """Create a ledger where there is none.
 
@@ -99,6 +100,7 @@ class Ledger(OtherNames, Answers):
         return ledger
 
     @classmethod
+    @called_as('Ledger.open_or_create("study.db", Budget(epsilon=3), as_of="2026-06-30")')
     def open_or_create(
         cls, url: str | Path, budget: Budget, *, as_of: str | None = None, witness: str | None = None
     ) -> Self:

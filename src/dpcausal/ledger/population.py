@@ -22,11 +22,12 @@ from dpcausal.ledger.store import Store, named
 from dpcausal.ledger.witness import Witness, open_witness
 from dpcausal.schema.layer import Layer, LayerClaim
 from dpcausal.schema.schema import PROTECTS, Protects
+from dpcausal.utils.other_names import Constructor
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
 
 
-class Population(Journal[AllocatedTotal]):
+class Population(Journal[AllocatedTotal], metaclass=Constructor):
     """The budget of a group of people, from which every experiment on them has its own.
 
     An experiment's whole budget is taken out of the population's in the transaction that creates the experiment's
@@ -68,6 +69,11 @@ class Population(Journal[AllocatedTotal]):
         >>> print(readers.allocated)
         epsilon 1, delta 0
     """
+
+    _example = (
+        'Population("sqlite:///people.db", "shoppers"), or '
+        'Population.create("sqlite:///people.db", "shoppers", Budget(epsilon=3))'
+    )
 
     def __init__(self, url: str, name: str, *, witness: str | None = None) -> None:
         check_name("population", name)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from shlex import quote
 from typing import Any
 
 from dpcausal.errors import BudgetExceededError, LedgerError
@@ -146,7 +147,7 @@ def other_count(as_of: str | None) -> LedgerError:
         problem="The table has another number of units than this ledger's data set has"
         + (f" as of {as_of}" if as_of else ""),
         hint="check the table. If the data were updated, declare the new version: ledger.add_version, or dpcausal "
-        "ledger add-version. Budgets of versions add up.",
+        "ledger add-version. All versions share the budget.",
     )
 
 
@@ -187,7 +188,7 @@ def absent(store: Store, got: str) -> LedgerError:
         problem=f"There is no ledger at {store.address}: {got}",
         hint="check the address and the working folder; restore a lost ledger with: dpcausal ledger restore. Only if "
         "nothing was ever asked of these data, create a new one, with a budget that cannot be raised: dpcausal ledger "
-        f"create {store.address} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
+        f"create {quote(store.address)} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
     )
 
 
@@ -209,8 +210,8 @@ def undeclared(as_of: str | None, store: Store, running: RunningTotal) -> Ledger
         hint = "say which version of the data this is: as_of=… or --as-of."
     else:
         hint = (
-            f"if the data were updated, declare the version: dpcausal ledger add-version {store.address} --as-of "
-            f'"{as_of}", or ledger.add_version. Budgets of versions add up.'
+            "if the data were updated, declare the version: dpcausal ledger add-version "
+            f'{quote(store.address)} --as-of "{as_of}", or ledger.add_version. All versions share the budget.'
         )
     return LedgerError(
         problem=f"This ledger does not know the version {as_of} of the data"

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from dpcausal.errors import StudyError
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.planning.candidate import Shape
@@ -21,7 +22,7 @@ from dpcausal.planning.precision import (
     width_curve,
     wrong_sign,
 )
-from dpcausal.planning.ranking import Ranking, has_own_design, rank_alone, rank_estimators
+from dpcausal.planning.ranking import Ranking, check_planned, has_own_design, rank_alone, rank_estimators
 from dpcausal.price import Price
 from dpcausal.queries import Cut
 from dpcausal.rehearsal import Rehearsal
@@ -31,6 +32,7 @@ from dpcausal.schema.real import Real
 from dpcausal.uncertainty.interval import half_width as half_width_of
 from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.validation import is_number
 
 THIS = "this study"
 """The label of the study's own estimator among the others."""
@@ -261,6 +263,21 @@ def _alike(first: Estimator, second: Estimator) -> bool:
     return type(first) is type(second) and parts[0] == parts[1]
 
 
+def _check_width(width: object, effect: Effect, rehearsal: Rehearsal) -> None:
+    """Raise unless an interval may be as narrow as this, and need not be wider than the outcome's range."""
+    if width == math.inf:
+        return
+    low, high = rehearsal.schema.outcome_bounds
+    widest = math.inf if effect.quantity else high - low
+    if not is_number(width) or not 0 < width < widest:  # type: ignore[operator]
+        within = "" if math.isinf(widest) else f", and below {widest:g}"
+        raise StudyError(
+            problem=f"The target width must be a number above 0{within}, not {width!r}",
+            hint="write the ± that you want around the estimate"
+            + (": 0.02 for 2 percentage points." if effect.is_risk_difference else ", in the unit of the outcome."),
+        )
+
+
 @called_as("plan(estimator, rehearsal, Guarantee(epsilon=1.0))")
 def plan(  # noqa: PLR0913
     estimator: Estimator,
@@ -296,10 +313,13 @@ def plan(  # noqa: PLR0913
         >>> trial.epsilon_needed, trial.units_needed
         (0.72, 2740)
     """
+    check_planned(rehearsal, guarantee)
     confounders = adjusts_for(estimator) if covariates is None else covariates
     planned = LeavingIn(estimator, expected_left_in(estimator, confounders, rehearsal))
     effect = planned.estimate(rehearsal, epsilon=guarantee.epsilon, delta=guarantee.delta)
-    if width is None and math.isinf(half_width(effect)):
+    if width is not None:
+        _check_width(width, effect, rehearsal)
+    elif math.isinf(half_width(effect)):
         width = math.inf
     if has_own_design(estimator):
         ranking = rank_alone(estimator, rehearsal, guarantee)

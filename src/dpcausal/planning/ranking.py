@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpcausal.errors import GuaranteeError
+from dpcausal.errors import GuaranteeError, StudyError
 from dpcausal.estimators.average.arm_contrasts import ArmContrasts
 from dpcausal.estimators.average.cluster_trial import ClusterTrial
 from dpcausal.estimators.average.complier_effect import ComplierEffect
@@ -18,7 +18,7 @@ from dpcausal.estimators.average.regression_adjustment import RegressionAdjustme
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, check_is_guarantee
 from dpcausal.planning.candidate import Candidate, NotRanked, Shape
 from dpcausal.planning.interval_refusals import is_often_refused
 from dpcausal.planning.left_in import LeavingIn, expected_left_in, with_expected_left_in
@@ -31,6 +31,7 @@ from dpcausal.rehearsal import Rehearsal
 from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.real import Real
 from dpcausal.source import Source
+from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, table_rows, text_lines
 
 LINEAR, LOGISTIC = "linear outcomes", "logistic treatment"
@@ -135,6 +136,17 @@ class Ranking:
         return "\n".join([self.table, "", *text_lines(table + table_rows("assumes", self.assumed))])
 
 
+def check_planned(rehearsal: object, guarantee: object) -> None:
+    """Raise unless this is a Rehearsal with a Guarantee: what every plan begins with."""
+    if not isinstance(rehearsal, Rehearsal):
+        raise StudyError(
+            problem=f"A plan begins with a Rehearsal, not a {type(rehearsal).__name__}",
+            hint="write Rehearsal(schema, n=5_000), with the number of units that you expect.",
+        )
+    check_is_guarantee(guarantee)
+
+
+@called_as("rank_estimators(rehearsal, Guarantee(epsilon=1.0))")
 def rank_estimators(
     rehearsal: Rehearsal,
     guarantee: Guarantee,
@@ -170,6 +182,7 @@ def rank_estimators(
         stratification by age, weight
         difference in means
     """
+    check_planned(rehearsal, guarantee)
     schema = rehearsal.schema
     if guarantee.protects != schema.protects:
         raise GuaranteeError(

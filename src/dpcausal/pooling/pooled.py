@@ -24,6 +24,7 @@ from dpcausal.results.site_share import SiteShare
 from dpcausal.uncertainty.interval import NoiseTerm
 from dpcausal.uncertainty.joint_estimate import weighted_average
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number
 
 _TERMS = 24
@@ -56,6 +57,7 @@ _SYMMETRIC = (
 )
 
 
+@called_as('pool({"north": effect, "south": other})')
 def pool(
     effects: Mapping[str, Effect], rule: Rule | Automatic = "automatic", absent: Mapping[str, str] | None = None
 ) -> Effect:

@@ -12,6 +12,7 @@ from dpcausal.schema.columns import Binary, Category
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import did_you_mean, is_number
 
 _HINT = (
@@ -21,7 +22,7 @@ _HINT = (
 
 
 @dataclass(frozen=True)
-class Cut:
+class Cut(metaclass=Constructor):
     """A covariate that defines strata: a listed one by its values, a real one by public edges.
 
     Attributes:
@@ -29,6 +30,8 @@ class Cut:
         edges: For a real covariate, where one bin ends and the next begins, in rising order. An edge belongs to the bin
             above it. Values are compared on the grid that divides the covariate's range into 2^21 ticks.
     """
+
+    _example = 'Cut("age", [40, 60])'
 
     name: str
     edges: Sequence[float] = ()

@@ -1,6 +1,7 @@
 """Checks that the parts of a report belong together, as far as public data shows."""
 
 import datetime as dt
+import math
 from collections.abc import Callable, Sequence
 from types import NoneType
 
@@ -9,7 +10,9 @@ from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.results.effect import Effect
+from dpcausal.schema.columns import Binary
 from dpcausal.study.study import Study
+from dpcausal.utils.validation import is_number
 
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
@@ -32,6 +35,25 @@ def check_kinds(effect: object, study: object, ledger: object, date: object) -> 
                 problem=f"Report.of(effect, study, ledger, date=…) needs {name}, not a {type(given).__name__}",
                 hint="write Report.of(effect, study, vault.ledger, date=date.today()).",
             )
+
+
+def check_smallest(smallest: object, effect: Effect, study: Study | None) -> None:
+    """Raise unless this can be the smallest effect that is worthwhile: a size without a sign, within the outcome's."""
+    risks = effect.is_risk_difference
+    widest = 1.0 if risks else math.inf
+    if study and not effect.quantity:
+        low, high = study.schema.outcome_bounds
+        widest, risks = high - low, isinstance(study.schema.outcome, Binary)
+    if not is_number(smallest) or smallest < 0:  # type: ignore[operator]
+        raise StudyError(
+            problem=f"The smallest worthwhile effect must be a number of 0 or more, not {smallest!r}"[:300],
+            hint="write its size without a sign: a report looks at both directions.",
+        )
+    if smallest >= widest:  # type: ignore[operator]
+        raise StudyError(
+            problem=f"The smallest worthwhile effect must be below {widest:g}, the largest possible, not {smallest!r}",
+            hint="write a share: 0.02 for 2 percentage points." if risks else "write it in the unit of the outcome.",
+        )
 
 
 def check_diagnoses(effect: Effect, diagnoses: Sequence[BalanceTable | OverlapTable]) -> None:
@@ -77,6 +99,23 @@ def check_study(effect: Effect, study: Study) -> None:
                 got="one that does not",
                 hint="the study's bounds, its values or its version of dpcausal differ from the effect's.",
             )
+
+
+def check_queries(effect: Effect, study: Study) -> None:
+    """Raise where an effect is made of none of the queries that a study asks: it is another estimator's."""
+    asked, planned = _queries(effect), _queries(study.rehearsed(max(effect.n, 2)))
+    if asked and planned and not asked & planned:
+        raise StudyError(
+            problem=f"The study asks for {', '.join(sorted(planned))}, and the effect is made of "
+            f"{', '.join(sorted(asked))}",
+            hint="pass the study that asked for this effect, with its estimator, or no study.",
+        )
+
+
+def _queries(effect: Effect) -> set[str]:
+    """Return the names of the queries behind an effect, without the counts that every estimator may ask for."""
+    names = {name for receipt in effect.receipts for name in receipt.query.split(" + ")}
+    return names - {"missing_outcomes", "covariate_counts"}
 
 
 def _handling(study: Study, n: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
-from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_study
+from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_smallest, check_study
 from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
@@ -83,6 +83,7 @@ class Report(OtherNames, ReportInputs):
             'rehearsal'
         """
         check_kinds(effect, study, ledger, date)
+        check_smallest(smallest_worthwhile_effect, effect, study)
         check_diagnoses(effect, diagnoses)
         if study:
             check_study(effect, study)

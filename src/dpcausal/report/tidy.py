@@ -77,7 +77,7 @@ def tidy(
     check_level(level)
     if isinstance(results, Scorecard):
         return _frame(pa.Table.from_pylist(results.to_dict()["comparisons"], schema=_SCORECARD), backend)
-    several: Iterable[Result] = [results] if isinstance(results, Result) else results
+    several: Iterable[Result] = results if isinstance(results, Iterable) else [results]
     lines = [line for each in several for line in _lines(each, at, level)]
     return _frame(pa.Table.from_pylist(lines, schema=_COLUMNS), backend)
 

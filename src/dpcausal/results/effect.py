@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, get_args
 
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
@@ -28,12 +28,13 @@ from dpcausal.results.laws import AnytimeLaw, NormalLaw, RatioLaw, StudentLaw
 from dpcausal.results.site_share import SiteShare
 from dpcausal.source import Source
 from dpcausal.uncertainty.anytime import LooksSoFar
-from dpcausal.uncertainty.interval import NoiseTerm, check_level, half_width
+from dpcausal.uncertainty.interval import NoiseTerm, check_level, check_margin, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
 from dpcausal.utils.documents import json_of
-from dpcausal.utils.other_names import OtherNames
+from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.validation import is_number
 
 _SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
 
@@ -235,6 +236,12 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval, unless that is for a weak instrument only.
         """
+        if not is_number(null) or alternative not in get_args(Alternative):
+            raise RefusedError(
+                problem=f"A p-value needs a number as null, and one of {', '.join(get_args(Alternative))}, not "
+                f"{null!r} and {alternative!r}"[:300],
+                hint='write effect.p_value(), or effect.p_value(null=0.5, alternative="greater").',
+            )
         if not self.p_values_hold:
             self._check_interval()
         return self._law.p_value(null, alternative)
@@ -261,16 +268,29 @@ class Effect(OtherNames):
 
     def superiority(self, *, lower_is_better: bool = False, margin: float = 0.0, alpha: float = 0.025) -> Test:
         """Test whether treatment is better than control by more than a margin, on one side."""
+        self._check_margin(margin, may_be_zero=True)
         return self._one_sided("superiority", -margin if lower_is_better else margin, alpha, lower=lower_is_better)
 
+    @called_as("effect.non_inferiority(0.02), or with lower_is_better=True")
     def non_inferiority(self, margin: float, *, lower_is_better: bool = False, alpha: float = 0.025) -> Test:
         """Test whether treatment is worse than control by less than a margin, on one side."""
+        self._check_margin(margin)
         return self._one_sided("non-inferiority", margin if lower_is_better else -margin, alpha, lower=lower_is_better)
 
+    @called_as("effect.equivalence(0.02)")
     def equivalence(self, margin: float, *, alpha: float = 0.05) -> Test:
         """Test whether the effect is within a margin of 0 in both directions: two one-sided tests."""
+        self._check_margin(margin)
         worse = max(self.p_value(-margin, "greater"), self.p_value(margin, "less"))
         return Test(f"equivalence: an effect within {format_number(margin)} of 0", worse, alpha)
+
+    def _check_margin(self, margin: object, *, may_be_zero: bool = False) -> None:
+        check_margin(margin, most=1.0 if self.is_risk_difference else math.inf, may_be_zero=may_be_zero)
+
+    @property
+    def is_risk_difference(self) -> bool:
+        """Whether the effect is a difference of risks, which lies between -1 and 1."""
+        return "(risk difference)" in self.estimand
 
     def _one_sided(self, name: str, limit: float, alpha: float, *, lower: bool) -> Test:
         side = "below" if lower else "above"

@@ -26,6 +26,16 @@ MISSING = 0.05
 """The share of units whose number is missing, where an indicator says so."""
 
 
+def _two_numbers(name: str, pair: object) -> tuple[float, ...]:
+    """Return the two values that are typical of a column, as numbers."""
+    if isinstance(pair, str) or not isinstance(pair, Sequence) or not all(map(is_number, pair)):
+        raise SchemaError(
+            problem=f"typical of {name!r} must be two numbers, not {pair!r}"[:300],
+            hint="about 90 % of units are between them; write typical={'age': (40, 80)}.",
+        )
+    return tuple(map(float, pair))
+
+
 @dataclass(frozen=True)
 class Expectations(metaclass=Constructor):
     """Expected properties of a table, from the literature or a pilot. `Rehearsal` explains each of them."""
@@ -51,7 +61,8 @@ class Expectations(metaclass=Constructor):
         for name in _NUMBERS:
             value = getattr(self, name)
             if not (is_number(value) or (value is None and getattr(Expectations, name, 0) is None)):
-                raise SchemaError(problem=f"{name} must be a number, not {value!r}", hint=_HINT)
+                hint = "write it without quotation marks." if isinstance(value, str) else _HINT
+                raise SchemaError(problem=f"{name} must be a number, not {value!r}", hint=hint)
         self._check_typical()
         low, high = self.schema.outcome_bounds
         mean, sd = self.mean, self.sd
@@ -73,7 +84,9 @@ class Expectations(metaclass=Constructor):
         )
         for name, value, holds, wanted in checks:
             if not holds:
-                raise SchemaError(problem=f"{name} must be {wanted}, not {value!r}", hint=_HINT)
+                in_percent = value is not None and 1 < value <= 100 and "1" in wanted.replace(",", "").split()[3:]
+                hint = f"write a share: {value / 100:g} for {value:g} %." if in_percent else _HINT
+                raise SchemaError(problem=f"{name} must be {wanted}, not {value!r}", hint=hint)
         if self.confounding > _MOST_EXPLAINED * self.apart:
             raise SchemaError(
                 problem=f"With an overlap of {self.overlap!r} the confounding can be at most "
@@ -138,7 +151,12 @@ class Expectations(metaclass=Constructor):
         return dict(self.typical).get(column.name, column.typical)
 
     def _check_typical(self) -> None:
-        pairs = tuple((name, tuple(map(float, each))) for name, each in dict(self.typical).items())
+        if isinstance(self.typical, str):
+            raise SchemaError(
+                problem=f"typical must be a dictionary, not {self.typical!r}",
+                hint="write typical={'age': (40, 80)}.",
+            )
+        pairs = tuple((name, _two_numbers(name, each)) for name, each in dict(self.typical).items())
         object.__setattr__(self, "typical", pairs)
         known = {column.name: column for column in self.schema.columns if isinstance(column, Real)}
         for name, each in pairs:

@@ -8,13 +8,14 @@ from typing import Any, Self
 
 from dpcausal.errors import SchemaError
 from dpcausal.schema.real import check_name
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import build
 
 MOST_BUCKETS = 1_000
 
 
 @dataclass(frozen=True)
-class Layer:
+class Layer(metaclass=Constructor):
     """A public column that divides people into buckets, so that each of them is in one experiment at most.
 
     A person's bucket never changes, and is the same in the table of every experiment. It is public, and so is how many
@@ -29,6 +30,8 @@ class Layer:
         >>> Layer("bucket", 100).claim("interface", range(20)).ranges
         ((0, 19),)
     """
+
+    _example = 'Layer("bucket", 100)'
 
     column: str
     buckets: int

@@ -1,6 +1,7 @@
 """A number between public bounds: the column of a table that holds it, and how its cells are read."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
@@ -14,6 +15,7 @@ from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.text import short_repr
 from dpcausal.utils.validation import is_number
 
+_DAY = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4}")
 _SHAPES = {"linear": "value", "log": "logarithm"}
 
 
@@ -276,7 +278,8 @@ def _check_bounds(name: str, low: object, high: object) -> None:
     example = f"Real({name!r}, low=0, high=100)"
     codebook = "take them from a codebook or the literature, never from the table."
     hints = {
-        "text": "write numbers without quotation marks.",
+        "text": "write numbers without quotation marks, with a point before decimals.",
+        "pair": f"write the two without brackets: {example}.",
         "left out": f"write both bounds, for instance {example}; {codebook}",
         "infinite": f"write the least and the greatest value that can be, for instance {example}; values beyond are "
         "moved to the bound.",
@@ -286,10 +289,12 @@ def _check_bounds(name: str, low: object, high: object) -> None:
     }
     absent = [bound for bound, value in (("low", low), ("high", high)) if value is None or value != value]  # noqa: PLR0124
     given = f"low={low!r} and high={high!r}"
-    if isinstance(low, str) or isinstance(high, str):
+    if _is_day(low) or _is_day(high):
+        mistake, problem = "dates", f"are dates, not numbers: {given}"
+    elif isinstance(low, list | tuple):
+        mistake, problem = "pair", f"must be two numbers, not a list: low={low!r}"
+    elif isinstance(low, str) or isinstance(high, str):
         mistake, problem = "text", f"are not numbers: {given}"
-    elif isinstance(low, date) or isinstance(high, date):
-        mistake, problem = "dates", "are dates, not numbers"
     elif absent:
         mistake, problem = "left out", f"are not complete, without {' and '.join(absent)}"
     elif math.inf in (low, high) or -math.inf in (low, high):
@@ -299,6 +304,11 @@ def _check_bounds(name: str, low: object, high: object) -> None:
     else:
         mistake, problem = "other", f"must be numbers low < high, within 1e70 of 0 and apart, not {given}"
     raise SchemaError(problem=f"The bounds of the column {name!r} {problem}", hint=hints[mistake])
+
+
+def _is_day(bound: object) -> bool:
+    """Return whether a bound is a day, as a date or as text."""
+    return isinstance(bound, date) or (isinstance(bound, str) and _DAY.fullmatch(bound) is not None)
 
 
 def _can_be_divided(low: float, high: float) -> bool:

@@ -164,6 +164,13 @@ class Schema(metaclass=Constructor):
 
     def _check_unit(self, names: list[str]) -> None:
         """Raise where a protected value decides whose a record is or, with public arms, which record counts."""
+        if self.unit is not None and not isinstance(self.unit, Unit):
+            name = self.unit if isinstance(self.unit, str) else "patient"
+            raise SchemaError(
+                problem=f"unit must be a Unit, not {self.unit!r}",
+                hint=f'write unit=Unit({name!r}, by="visit", keep="first"), or leave it out where each unit has one '
+                "record.",
+            )
         if self.unit is not None:
             check_added(self.unit, (self.outcome, *self.covariates))
         if self.unit is not None and self.unit.name in names:

@@ -22,6 +22,7 @@ from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource
 from dpcausal.testing.tables import hostile_tables, standard_schema, synthetic_table
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.other_names import called_as
 from dpcausal.vault import Vault
 
 UNITS = 600
@@ -37,6 +38,7 @@ Result = Effect | EffectCurve
 Asked = list[tuple[str, Guarantee, str]]
 
 
+@called_as("check_estimator(MyEstimator())")
 def check_estimator(estimator: AnyEstimator, schema: Schema | None = None, *, is_effect: bool = True) -> None:
     """Raise an AssertionError that names the broken rule, unless an estimator behaves as all must.
 

@@ -84,6 +84,27 @@ def check_alpha(alpha: float) -> None:
         )
 
 
+def check_margin(margin: object, *, most: float = math.inf, may_be_zero: bool = False) -> None:
+    """Raise unless this is a margin: a size without a sign, below the largest effect that is possible.
+
+    Args:
+        margin: The margin.
+        most: The margin must be below this: 1 for a difference of risks.
+        may_be_zero: Whether it may be 0.
+    """
+    number = float(margin) if is_number(margin) else None  # type: ignore[arg-type]
+    if number is None or number < 0 or (number == 0 and not may_be_zero):
+        raise RefusedError(
+            problem=f"A margin must be a number {'of 0 or more' if may_be_zero else 'above 0'}, not {margin!r}"[:300],
+            hint="write its size without a sign; the test puts it on the right side.",
+        )
+    if number >= most:
+        raise RefusedError(
+            problem=f"The margin of a difference of risks must be below {most:g}, not {margin!r}",
+            hint="write a share: 0.02 for 2 percentage points.",
+        )
+
+
 def merged(terms: Sequence[NoiseTerm]) -> NoiseTerm:
     """Return independent terms of one family as one of the same variance, with as many parts as its tails call for.
 

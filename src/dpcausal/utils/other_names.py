@@ -1,6 +1,7 @@
 """Names that people know from other libraries, answered with what to write here."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from inspect import Parameter, Signature, signature
@@ -39,7 +40,7 @@ def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable
 
         @wraps(function)
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
-            _check_fit(known, example, example, given, named)
+            check_fit(known, example, example, given, named)
             return function(*given, **named)
 
         return checked
@@ -47,7 +48,7 @@ def called_as(example: str) -> Callable[[Callable[Parameters, Result]], Callable
     return decorate
 
 
-def _check_fit(
+def check_fit(
     known: Signature, what: str, example: str, given: tuple[object, ...], named: Mapping[str, object]
 ) -> None:
     """Raise unless a call has the arguments that it needs and no others; values are not looked at."""
@@ -55,6 +56,7 @@ def _check_fit(
         known.bind(*given, **named)
     except TypeError:
         parts = {name: part for name, part in known.parameters.items() if name not in ("self", "cls")}
+        given = given[len(known.parameters) - len(parts) :]
         called = what.split("(", maxsplit=1)[0].lstrip(".")
         strange = next((name for name in named if name not in parts), None)
         places = [name for name, part in parts.items() if part.kind is not Parameter.KEYWORD_ONLY]
@@ -67,7 +69,7 @@ def _check_fit(
             problem = f"{called} has no argument {strange!r}"
         elif len(given) > len(places):
             most = f"at most {len(places)} without a name" if places else "all arguments by their names"
-            problem = f"{called} takes {most}, and {len(given)} were given without"
+            problem = f"{called} takes {most}, and {len(given)} {'was' if len(given) == 1 else 'were'} given without"
         elif absent:
             problem = f"{called} needs {', '.join(absent)}"
         else:
@@ -99,13 +101,31 @@ class Constructor(type):
         def __call__(cls, *given: object, **named: object) -> object:
             """Return a new object, or say which argument it lacks or does not have."""
             try:
-                return super().__call__(*given, **named)
+                made = super().__call__(*given, **named)
             except TypeError:
                 known = cls.__signature__
                 needed = [name for name, part in known.parameters.items() if part.default is Parameter.empty]
                 example = getattr(cls, "_example", f"{cls.__name__}({', '.join(f'{name}=…' for name in needed)})")
-                _check_fit(known, cls.__name__, example, given, named)
+                check_fit(known, cls.__name__, example, given, named)
                 raise
+            for name in _switches(cls):
+                if type(getattr(made, name)).__name__ not in _BOOLEANS:
+                    raise ArgumentError(
+                        problem=f"{name} of {cls.__name__} must be True or False, not {getattr(made, name)!r}"[:300],
+                        hint=f"write {name}=True or {name}=False, without quotation marks.",
+                    )
+            return made
+
+
+_BOOLEANS = ("bool", "bool_")
+"""The types of True and False in Python and numpy."""
+
+
+@lru_cache(1_000)
+def _switches(kind: type) -> tuple[str, ...]:
+    """Return the attributes of a dataclass that are on or off: a text, or another argument's value, would be on."""
+    parts = fields(kind) if is_dataclass(kind) else ()
+    return tuple(part.name for part in parts if part.init and isinstance(part.default, bool))
 
 
 class OtherNames(metaclass=Constructor):

@@ -21,7 +21,7 @@ from dpcausal.release import Contribution, Receipt, Release, joint_price, sessio
 from dpcausal.schema.scale import Scale
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.hash_chain import digest_of
-from dpcausal.utils.other_names import OtherNames
+from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.text import html_table
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import AnswerContext, runs_kernel, seen_through
@@ -182,6 +182,7 @@ class Vault(OtherNames):
         """What was spent on this data set."""
         return self._ledger
 
+    @called_as("vault.release(query, Guarantee(epsilon=1.0))")
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the noisy answer to a query: debited first, then read, then noised, then stored.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpcausal import queries
 from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, SchemaError, TableError
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, check_is_guarantee
 from dpcausal.ledger import IN_MEMORY, Budget, Ledger
 from dpcausal.queries import Query, is_summable
 from dpcausal.queries.calibration import Noise, NoiseShare, share_of
@@ -25,7 +25,7 @@ def check_arguments(schema: object, ledger: object, budget: object, resources: o
         raise SchemaError(
             problem="A vault takes a table first and then its Schema, and in place of the Schema there is a "
             f"{type(schema).__name__}",
-            hint="write Vault(table, schema, ledger=..., budget=...).",
+            hint='write Vault(table, schema, ledger="study.db", as_of="2026-06-30").',
         )
     on_scales = [column.name for column in schema.covariates if isinstance(column, Real) and column.scale]
     if on_scales:
@@ -86,6 +86,7 @@ def check_size(n: int) -> None:
 
 def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int) -> None:
     """Raise unless a query may be asked of this table under this guarantee."""
+    check_is_guarantee(guarantee)
     if type(query) not in ANSWERS:
         raise QueryError(
             expected=f"a query out of {', '.join(queries.QUERIES)}",

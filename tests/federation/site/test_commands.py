@@ -161,7 +161,7 @@ def test_review_refuses_a_changed_budget_and_a_broken_ledger(
     (folder / "ledger.db").write_text("not a ledger")
     broken = run("review", folder, study_file)
     assert broken.exit_code == 2
-    assert "cannot be read and written" in broken.output
+    assert "is no ledger" in broken.output
 
 
 @pytest.mark.parametrize(

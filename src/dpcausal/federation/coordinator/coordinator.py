@@ -31,10 +31,11 @@ from dpcausal.schema.schema import Schema
 from dpcausal.study.prepared import StudyResult
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 
-class Coordinator:
+class Coordinator(metaclass=Constructor):
     """Sends one study to many sites and pools their answers. Sites need not trust it; it does not trust the transport.
 
     With `pooling="sums"` a coordinator is a source like any other: its answer is that of all sites' units in one
@@ -58,6 +59,8 @@ class Coordinator:
         protocol: The version of the protocol in which requests are written. Sites that know only the one before are
             found and asked in it without this, unless files are carried to them.
     """
+
+    _example = 'Coordinator(study, roster, key, transport, store="answers.db")'
 
     def __init__(  # noqa: PLR0913
         self,

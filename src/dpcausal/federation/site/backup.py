@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.operation.archive import (
@@ -91,7 +92,7 @@ def restore_site(file: Path, folder: Path) -> Restored:
     missing = tuple(missing_secrets(folder))
     renewed = (_CONFIRM.format(folder), "let people approve studies again, each with their own key")
     if missing:
-        step = f"write the secrets into these files, then look again with: dpcausal site status {folder}"
+        step = f"write the secrets into these files, then look again with: dpcausal site status {quote(str(folder))}"
         return Restored(manifest, found, missing, "the backup does not hold its secrets", (step,))
     try:
         open_ledger(folder, policy).verify()

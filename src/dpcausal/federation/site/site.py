@@ -45,6 +45,7 @@ from dpcausal.release import Receipt, receipts_in, session_request
 from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.utils.other_names import Constructor
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 
@@ -57,7 +58,7 @@ class _RefusalError(Exception):
         super().__init__(code)
 
 
-class Site:
+class Site(metaclass=Constructor):
     """A vault that answers remote, untrusted requesters, as its policy, its people's decisions and its ledger allow.
 
     Every part of a request is treated as hostile. The response is always a signed message; where the site does not
@@ -67,6 +68,8 @@ class Site:
     Args:
         folder: The folder of the site's policy, key, audit log and studies, and of its ledger unless that is elsewhere.
     """
+
+    _example = 'Site(Path("north"))'
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -18,13 +18,14 @@ from dpcausal.queries.query import GRID
 from dpcausal.schema.columns import Column
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Int64s
+from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 _ANGLES = np.arange(PLACES) * (math.tau / PLACES)
 
 
 @dataclass(frozen=True)
-class Fourier:
+class Fourier(metaclass=Constructor):
     """A constant and random Fourier features, which approximate a Gaussian kernel (Rahimi and Recht 2007).
 
     Their frequencies are spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.

@@ -17,10 +17,11 @@ from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Int64s
+from dpcausal.utils.other_names import Constructor
 
 
 @dataclass(frozen=True)
-class Cells:
+class Cells(metaclass=Constructor):
     """One function for each group of a partition: 1 for its members and 0 for everyone else.
 
     Attributes:

@@ -18,10 +18,11 @@ from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Int64s
+from dpcausal.utils.other_names import Constructor
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(metaclass=Constructor):
     """A constant and products of powers of covariates, up to a degree in all.
 
     Powers of a number are Legendre polynomials of it over its range; one of two values is -1 or 1, one of more values
@@ -31,6 +32,8 @@ class Polynomial:
         covariates: The covariates.
         degree: The largest degree; 1 for effects that are linear in covariates.
     """
+
+    _example = 'Polynomial(["age"])'
 
     disjoint: ClassVar[bool] = False
     level: ClassVar[bool] = True

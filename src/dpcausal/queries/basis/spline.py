@@ -18,10 +18,11 @@ from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Int64s
+from dpcausal.utils.other_names import Constructor
 
 
 @dataclass(frozen=True)
-class Spline:
+class Spline(metaclass=Constructor):
     """A smooth function of each number, and a step for each listed value, added up.
 
     Functions of a number are cubic B-splines on equal pieces of its range.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcausal.errors import TableError
+from dpcausal.utils.other_names import Constructor
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([MGT]B)")
 _MEGABYTES = {"MB": 1, "GB": 10**3, "TB": 10**6}
@@ -13,7 +14,7 @@ _LEAST_MEGABYTES = 100
 
 
 @dataclass(frozen=True)
-class Resources:
+class Resources(metaclass=Constructor):
     """How much memory and how many cores a vault may take, and whether it shows how far it is.
 
     What does not fit into memory is written to a folder that only you may read, and removed with the vault. For a table
@@ -33,6 +34,8 @@ class Resources:
         >>> Resources(memory="1 GB", progress=True)
         Resources(memory='1 GB', threads=None, spill=None, progress=True)
     """
+
+    _example = 'Resources(memory="1 GB", threads=4)'
 
     memory: str | None = None
     threads: int | None = None

@@ -5,6 +5,7 @@ The first is the folder `nvflare` of the site, the others are in its folder `net
 
 import json
 from pathlib import Path
+from shlex import quote
 
 from dpcausal.errors import StudyError
 from dpcausal.federation.transports.nvflare.provision import is_pending
@@ -49,9 +50,8 @@ def network_of(folder: Path, federation: str = "", *, pending: bool = False) -> 
     if len(named) != 1:
         hint = "name one with --network." if found else "start with: dpcausal site request-kit FOLDER FEDERATION."
         if pending and not found and networks(folder):
-            hint = (
-                f"continue with: dpcausal site serve {folder}; or request a new kit with: dpcausal site renew {folder}."
-            )
+            here = quote(str(folder))
+            hint = f"continue with: dpcausal site serve {here}; or request a new kit with: dpcausal site renew {here}."
         raise StudyError(
             expected=f"one network{' with a pending request' if pending else ''} of the site in {folder}",
             got=", ".join(found) or "none",
