@@ -14,7 +14,9 @@ PAPERS = {"private": "private", "dp-cate": "dp_cate", "multi-site": "multi_site"
 """What the command calls a paper, and its package."""
 
 PAGES = ("private", "dp-cate", "multi-site", "multi-site-preprint", "pp-ipw")
-"""The pages, a paper each; the preprint shares a command with the paper that came of it."""
+"""The papers; the preprint shares a command and a page with the paper that came of it."""
+
+_PREPRINT = "SmoothDPMatching and MVAgg, preprint (Koga, Chaudhuri and Page 2023)", "multi-site.md#the-preprint"
 
 STATUSES = ("same", "corrected", "replaced", "not reproduced")
 
@@ -55,7 +57,8 @@ def _items() -> Iterator[str]:
     for name in PAGES:
         counted = Counter(statuses(name))
         total += counted
-        yield _row(f"[{_title(name)}]({name}.md#every-item)", counted, STATUSES)
+        title, place = _PREPRINT if name == "multi-site-preprint" else (_title(name), f"{name}.md#every-item")
+        yield _row(f"[{title}]({place})", counted, STATUSES)
     yield _row("all", total, STATUSES)
 
 
