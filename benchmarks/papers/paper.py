@@ -128,14 +128,14 @@ def linked(paper: str, page: str, tables: Mapping[str, Iterable[str]]) -> dict[s
     return files
 
 
-def as_csv(table: Iterable[str]) -> str:
-    """Return a table of the documentation as CSV."""
-    head, _, *lines = table
+def as_csv(lines: Iterable[str]) -> str:
+    """Return a table of the documentation as CSV; of two below each other, both with their heads."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    for line in (head, *lines):
-        cells = re.split(r"(?<!\\)\|", line)[1:-1]
-        rows.writerow(cell.strip().replace("\\|", "|").replace("**", "") for cell in cells)
+    for line in lines:
+        if line.startswith("|") and not line.startswith("|---"):
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            rows.writerow(cell.strip().replace("\\|", "|").replace("**", "") for cell in cells)
     return text.getvalue()
 
 
