@@ -1,8 +1,5 @@
 """The page of the reference about the command line, from the commands' own help: `python -m checks.commands`."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ from dpcausal.cli import app
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 HEAD = """# The command line
 
-Each command with its `--help`. Exit status: 0 success, 1 refused, 2 usage error, with a hint.
+`dpcausal COMMAND --help` prints what this page says of a command.
 """
 SECTIONS = {
     "init": "## A study\n\nIn this order; [how to read their output](../planning.md).\n",
@@ -34,23 +31,48 @@ def all_commands(command: Any = None, words: tuple[str, ...] = ("dpcausal",)) ->
         yield from all_commands(each, (*words, name))
 
 
-def helped(words: tuple[str, ...]) -> str:
-    """Return the help of a command on 80 columns."""
-    environment = {**os.environ, "COLUMNS": "80", "_TYPER_FORCE_DISABLE_TERMINAL": "1"}
-    command = [sys.executable, "-m", *words, "--help"]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
-    return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()).strip("\n")
+def described(command: Any, words: tuple[str, ...]) -> Iterator[str]:  # noqa: ANN401
+    """Yield what a command's help says, as Markdown: its paragraphs, its usage, and a table of what it takes."""
+    context = command.context_class(command, info_name=words[-1])
+    takes = [
+        record for each in command.params if (record := each.get_help_record(context)) and "--help" not in record[0]
+    ]
+    yield "\n\n".join(escaped(" ".join(part.split())) for part in (command.help or "").split("\n\n"))
+    if not getattr(command, "commands", None):
+        pieces = [piece.strip("{}").upper() for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+        yield f"`{' '.join([*words, *pieces])}{' [OPTIONS]' if any('--' in name for name, _ in takes) else ''}`"
+    if takes:
+        rows = [f"| `{name}` | {escaped(' '.join(text.split()))} |" for name, text in takes]
+        yield "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
+
+
+def escaped(text: str) -> str:
+    """Return text in which Markdown finds nothing but code."""
+    parts = text.split("`")
+    for place in range(0, len(parts), 2):
+        for mark in "\\*_[]<>|":
+            parts[place] = parts[place].replace(mark, f"\\{mark}")
+    return "`".join(parts)
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for words in all_commands():
+        if len(words) == 2 and words[1] in SECTIONS:
+            parts.append(SECTIONS[words[1]])
+        command = get_command(app)
+        for word in words[1:]:
+            command = command.commands[word]
+        if len(words) > 1:
+            parts.append(f"### {' '.join(words)}\n")
+        parts += [f"{part}\n" for part in described(command, words)]
+    return "\n".join(parts)
 
 
 def main() -> None:
     """Write the page."""
-    parts = [HEAD]
-    for words in all_commands():
-        line = " ".join(words)
-        parts += [SECTIONS[words[1]]] if len(words) == 2 and words[1] in SECTIONS else []
-        parts += [] if words == ("dpcausal",) else [f"### {line}\n"]
-        parts.append(f"```console\n$ {line} --help\n```\n\n```text\n{helped(words)}\n```\n")
-    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,9 @@ MOVED = {
     "how-to/r": "r/",
     "how-to/report": "report/",
     "how-to/survival": "survival/",
+    "licences": "dependencies/",
+    "papers/dp-cate-finite": "papers/dp-cate/",
+    "papers/multi-site-preprint": "papers/multi-site/",
     "whats-new": "CHANGELOG/",
 }
 """Where a page has moved to, by its old address."""

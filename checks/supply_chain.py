@@ -1,10 +1,12 @@
 """The bill of materials and the licences of what dpcausal installs: `python -m checks.supply_chain`.
 
-Writes docs/licences.md afresh; with `--bom FILE` also a bill of materials in CycloneDX 1.6 for the versions of this
+Writes docs/licences.csv afresh; with `--bom FILE` also a bill of materials in CycloneDX 1.6 for the versions of this
 environment. Ends with an error where a dependency has a licence that is unknown or not allowed here.
 """
 
 import argparse
+import csv
+import io
 import json
 import re
 import sys
@@ -22,7 +24,7 @@ import dpcausal
 from checks.documents import ROOT
 from checks.release import PROJECT
 
-PAGE = ROOT / "docs" / "licences.md"
+TABLE = ROOT / "docs" / "licences.csv"
 
 ALLOWED = {
     *("0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT"),
@@ -132,28 +134,13 @@ def refusals(found: Iterable[Component]) -> list[str]:
     ]
 
 
-def page(found: Iterable[Component]) -> str:
-    """Return docs/licences.md. Versions are left out: licences seldom change with them."""
-    rows = [
-        f"| {each.name} | {', '.join(f'`{extra}`' for extra in each.extras) or 'always'} | {each.licence} |"
-        for each in found
-    ]
-    return "\n".join(
-        [
-            "# Licences of dependencies",
-            "",
-            "dpcausal is under Apache-2.0. It includes no code of other packages; pip installs them beside it.",
-            "`dpcausal.datasets` holds a table of the International Stroke Trial, under ODC-By-1.0, with its notice.",
-            "`python -m checks.supply_chain` writes this table from the packages' metadata, for Linux and Python 3.11.",
-            'BSD-3-Clause also stands for packages that state only "BSD".',
-            "A release is refused where a licence is unknown or not on the list in that file.",
-            "",
-            "| package | installed with | licence (SPDX) |",
-            "|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
+def table(found: Iterable[Component]) -> str:
+    """Return docs/licences.csv. Versions are left out: licences seldom change with them."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["package", "installed with", "licence (SPDX)"])
+    rows.writerows([each.name, ", ".join(each.extras) or "always", each.licence] for each in found)
+    return text.getvalue()
 
 
 def bill_of_materials(found: Iterable[Component]) -> dict[str, Any]:
@@ -207,7 +194,7 @@ def main() -> None:
     chosen, found = parser.parse_args(), components()
     if wrong := refusals(found):
         sys.exit("\n".join(["Licences that are unknown or not allowed:", *wrong]))
-    PAGE.write_text(page(found), encoding="utf-8")
+    TABLE.write_text(table(found), encoding="utf-8")
     if chosen.bom:
         chosen.bom.write_text(json.dumps(bill_of_materials(found), indent=2) + "\n", encoding="utf-8")
     print(f"{len(found)} dependencies, all with an allowed licence")

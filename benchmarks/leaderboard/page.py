@@ -256,7 +256,7 @@ def _luck(found: Found) -> Iterator[str]:
     turned = "20000/10/-1"
     yield (
         f"At epsilon 4, sample-level matching has a bias of {bias(PAPERS['matching'], MAIN)} where confounding adds a "
-        f"fifth, and of {bias(PAPERS['matching'], turned)} where it subtracts a fifth: it hardly adjusts, and shrinks "
+        f"fifth, and of {bias(PAPERS['matching'], turned)} where it subtracts a fifth. It hardly adjusts, and shrinks "
         f"every effect. The bias of `DoublyRobust` is {bias('doubly robust', MAIN)} and {bias('doubly robust', turned)}"
         f"{_when(found, found[turned, 4.0, 'doubly robust'])}."
     )

@@ -1,7 +1,7 @@
-"""The page `The papers`: every item and every claim of the five papers, counted from their pages and stored results."""
+"""The page `The papers`: every item and every claim of the five papers, counted from `items.csv` and stored results."""
 
+import csv
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -14,13 +14,13 @@ PAPERS = {"private": "private", "dp-cate": "dp_cate", "multi-site": "multi_site"
 """What the command calls a paper, and its package."""
 
 PAGES = ("private", "dp-cate", "multi-site", "multi-site-preprint", "pp-ipw")
-"""The pages, a paper each; the preprint shares a command with the paper that came of it."""
+"""The papers; the preprint shares a command and a page with the paper that came of it."""
+
+_PREPRINT = "SmoothDPMatching and MVAgg, preprint (Koga, Chaudhuri and Page 2023)", "multi-site.md#the-preprint"
 
 STATUSES = ("same", "corrected", "replaced", "not reproduced")
 
 FOLDER = Path(__file__).parents[2] / "docs" / "papers"
-
-_ITEM = re.compile(r"^\| (\d+) \| .+ \| \**([a-z ]+)\** \| .+ \|$")
 
 
 def paper_of(name: str) -> Paper:
@@ -35,17 +35,17 @@ def stored(name: str) -> Result:
     return result
 
 
-def statuses(page: str) -> list[str]:
-    """Return the status of each item on a paper's page, in their order."""
-    lines = page.partition("## Every item")[2].splitlines()
-    found = [item for line in lines if (item := _ITEM.match(line))]
-    if [int(item[1]) for item in found] != list(range(1, len(found) + 1)):
-        raise ValueError(f"expected items numbered from 1, got {[item[1] for item in found]}")
-    return [item[2].strip() for item in found]
+def statuses(name: str) -> list[str]:
+    """Return the status of each item of a paper, in their order."""
+    with (FOLDER / "items.csv").open(encoding="utf-8", newline="") as file:
+        found = [item for item in csv.DictReader(file) if item["paper"] == name]
+    if [int(item["item"]) for item in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"the items of {name} are not numbered from 1: {[item['item'] for item in found]}")
+    return [item["status"] for item in found]
 
 
 def index_tables() -> dict[str, Iterator[str]]:
-    """Return the tables of the page `The papers`, from the papers' pages and the stored results."""
+    """Return the tables of the page `The papers`, from `items.csv` and the stored results."""
     claims = {name: paper_of(name).claims(stored(name)) for name in PAPERS}
     return {"items": _items(), "claims": _claims(claims)}
 
@@ -55,9 +55,10 @@ def _items() -> Iterator[str]:
     yield "|---" * (len(STATUSES) + 2) + "|"
     total: Counter[str] = Counter()
     for name in PAGES:
-        counted = Counter(statuses((FOLDER / f"{name}.md").read_text(encoding="utf-8")))
+        counted = Counter(statuses(name))
         total += counted
-        yield _row(f"[{_title(name)}]({name}.md#every-item)", counted, STATUSES)
+        title, place = _PREPRINT if name == "multi-site-preprint" else (_title(name), f"{name}.md#every-item")
+        yield _row(f"[{title}]({place})", counted, STATUSES)
     yield _row("all", total, STATUSES)
 
 

@@ -1,7 +1,10 @@
 """What the four experiments have in common: tasks that can be stopped and resumed, a result, tables and figures."""
 
+import csv
+import io
 import json
 import multiprocessing
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +110,33 @@ def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
         _, after = rest.split(end)
         page = f"{before}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{after}"
     return page
+
+
+def shown(page: str, tables: Mapping[str, Iterable[str]]) -> dict[str, Iterable[str]]:
+    """Return the tables that a page has marks for."""
+    return {name: lines for name, lines in tables.items() if f"<!-- {name} begin -->" in page}
+
+
+def linked(paper: str, page: str, tables: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return the other tables as CSV, by the file that the page must link to."""
+    there = shown(page, tables)
+    files = {
+        f"tables/{paper}-{name.replace(' ', '-')}.csv": as_csv(tables[name]) for name in tables if name not in there
+    }
+    if missing := [file for file in files if f"]({file})" not in page]:
+        raise ValueError(f"the page on {paper} has neither a table nor a link for {', '.join(missing)}")
+    return files
+
+
+def as_csv(lines: Iterable[str]) -> str:
+    """Return a table of the documentation as CSV; of two below each other, both with their heads."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    for line in lines:
+        if line.startswith("|") and not line.startswith("|---"):
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            rows.writerow(cell.strip().replace("\\|", "|").replace("**", "") for cell in cells)
+    return text.getvalue()
 
 
 def claims_table(claims: Iterable[Claim]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.papers.__main__ import main
 from benchmarks.papers.index import FOLDER, PAGES, PAPERS, STATUSES, index_tables, paper_of, statuses, stored
-from benchmarks.papers.paper import Claim, Paper, Task, claims_table, run, written
+from benchmarks.papers.paper import Claim, Paper, Task, claims_table, linked, run, shown, written
 
 
 def square(number: int) -> int:
@@ -75,14 +75,24 @@ def test_page_agrees_with_the_stored_result(name: str) -> None:
     paper = paper_of(name)
     result = stored(name)
     page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    tables = {**paper.tables(result), "claims": claims_table(paper.claims(result))}
-    assert written(page, tables) == page
+    tables = {key: list(lines) for key, lines in paper.tables(result).items()}
+    assert written(page, {**shown(page, tables), "claims": claims_table(paper.claims(result))}) == page
+    for file, numbers in linked(name, page, tables).items():
+        assert (FOLDER / file).read_text(encoding="utf-8") == numbers
+
+
+def test_a_table_is_on_the_page_or_linked_as_csv() -> None:
+    tables = {"a b": ["| x | y |", "|---|---|", "| **1** | p \\| q |"]}
+    assert linked("toy", "<!-- a b begin -->", tables) == {}
+    assert linked("toy", "[as CSV](tables/toy-a-b.csv)", tables) == {"tables/toy-a-b.csv": "x,y\n1,p | q\n"}
+    with pytest.raises(ValueError, match="toy-a-b"):
+        linked("toy", "no table", tables)
 
 
 def test_the_index_counts_every_item_and_claim() -> None:
     page = (FOLDER / "index.md").read_text(encoding="utf-8")
     assert written(page, index_tables()) == page
-    found = [status for name in PAGES for status in statuses((FOLDER / f"{name}.md").read_text(encoding="utf-8"))]
+    found = [status for name in PAGES for status in statuses(name)]
     assert set(found) <= set(STATUSES)
     assert len(found) == 121
     assert found.count("not reproduced") <= 6

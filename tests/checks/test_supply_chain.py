@@ -1,17 +1,17 @@
-"""Every dependency has a licence that is allowed, and the pages and bills about them are current."""
+"""Every dependency has a licence that is allowed, and the tables and bills about them are current."""
 
 import pytest
 
 from checks.release import PROJECT
-from checks.supply_chain import PAGE, Component, bill_of_materials, components, is_allowed, page, refusals
+from checks.supply_chain import TABLE, Component, bill_of_materials, components, is_allowed, refusals, table
 
 
 def test_every_dependency_has_an_allowed_licence() -> None:
     assert not refusals(components())
 
 
-def test_the_page_of_licences_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(components()), "run python -m checks.supply_chain"
+def test_the_table_of_licences_is_current() -> None:
+    assert TABLE.read_text(encoding="utf-8") == table(components()), "run python -m checks.supply_chain"
 
 
 @pytest.mark.parametrize(

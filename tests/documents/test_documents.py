@@ -10,12 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import checks.commands
 import dpcausal
 from checks import fork_server
 from checks.commands import all_commands
-from checks.documents import DOCUMENTS, ROOT, RUN, blocks, commands, faults
+from checks.documents import DOCUMENTS, ROOT, RUN, blocks, faults
 from checks.mkdocs_hooks import filled
+from dpcausal.cli import app
 from tests.support.slow import SLOW
 
 # What some pages need beyond this package: published tables (from the folder DPCAUSAL_DATA), programs, modules.
@@ -221,9 +224,16 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_command_is_in_the_reference() -> None:
-    page = blocks((ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8"))
-    shown = [command for block in page for command in commands(block)]
-    assert shown == [" ".join([*words, "--help"]) for words in all_commands()], "run python -m checks.commands"
+    page = checks.commands.PAGE.read_text(encoding="utf-8")
+    assert page == checks.commands.page(), "run python -m checks.commands"
+
+
+@pytest.mark.parametrize("words", list(all_commands()), ids=" ".join)
+def test_every_command_has_help(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*words[1:], "--help"])
+    assert done.exit_code == 0
+    assert "Usage:" in done.output
+    assert "--help" in done.output
 
 
 def test_no_page_names_a_private_folder() -> None:

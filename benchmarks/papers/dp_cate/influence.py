@@ -1,7 +1,7 @@
 """DP-CATE for finite queries as printed: effects of profiles, with noise sized by influence functions. Not private.
 
 This is Theorem 1 of Schröder, Melnychuk and Feuerriegel (2025). It works on rows, in simulated tables; no vault answers
-such a question. Why no proof of it holds: docs/papers/dp-cate-finite.md.
+such a question. Why no proof of it holds: docs/papers/dp-cate.md.
 """
 
 import math

@@ -248,8 +248,9 @@ def claims(result: Result) -> list[Claim]:
         Claim(
             "section 4.1, after Lemma 1",
             "the influence of the samples used for training the nuisance estimators can be neglected when ensuring DP",
-            "a model that one record turns gives ε of 21 at a claimed 1 ([reason 3](dp-cate-finite.md)); the lemma "
-            "itself, about influence functions in the limit, is not what fails",
+            "a model that one record turns gives ε of 21 at a claimed 1 "
+            "([reason 3](#why-the-finite-version-is-not-private)); the lemma itself, about influence "
+            "functions in the limit, is not what fails",
             "does not hold",
         ),
         Claim(
