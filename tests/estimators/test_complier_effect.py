@@ -90,7 +90,7 @@ def test_received_must_be_declared() -> None:
 
 
 def test_winsorising_a_ratio_is_refused() -> None:
-    with pytest.raises(QueryError, match="another estimator"):
+    with pytest.raises(QueryError, match="one to run on the winsorised outcomes"):
         dpc.Winsorised(dpc.ComplierEffect("took")).estimate(source()[0], epsilon=1.0)
 
 

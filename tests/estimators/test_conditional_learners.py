@@ -272,7 +272,7 @@ def test_trial_without_outcome_models_asks_for_scales_and_effects_alone(kind: ty
     assert [receipt.query for receipt in curve.receipts] == ["covariate_counts", "effect_moments", "missing_outcomes"]
     assert off(curve) < 0.2
     assert not curve.no_interval
-    with pytest.raises(QueryError, match="a known propensity"):
+    with pytest.raises(QueryError, match="propensity must be known"):
         kind(OF, dpc.Polynomial(OF), outcome_models=False).estimate(vault_of(100), epsilon=1.0)  # type: ignore[call-arg]
 
 

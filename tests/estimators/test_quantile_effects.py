@@ -134,7 +134,7 @@ def test_unusable_parameters_are_refused(parameters: dict[str, object]) -> None:
 
 def test_binary_outcome_is_refused() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Binary("died"))
-    with pytest.raises(SchemaError, match="an outcome that is a number"):
+    with pytest.raises(SchemaError, match="this needs a number"):
         dpc.QuantileEffects().estimate(dpc.Rehearsal(schema, n=100), epsilon=1.0)
 
 

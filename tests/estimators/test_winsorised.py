@@ -164,7 +164,7 @@ def test_source_with_fixed_bounds_is_refused() -> None:
     "wrong", [{"share": 0.0}, {"share": 1.0}, {"anchor": -1.0}, {"estimator": dpc.Winsorised()}, {"share": "x"}]
 )
 def test_parameters_out_of_range_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(QueryError, match="share between 0 and 1"):
+    with pytest.raises(QueryError, match="share must be between 0 and 1"):
         dpc.Winsorised(**wrong).estimate(EXPECTED, epsilon=1.0)  # type: ignore[arg-type]
 
 

@@ -134,7 +134,7 @@ def test_wrong_use_is_refused_with_a_hint(workspace: Path, federation: Federatio
         (("run", workspace, study), "--host HOST"),
         (("run", workspace, study, "--files", "a", "--kit", "b"), "choose one of the two"),
         (("run", workspace, tmp_path / "absent.toml", "--files", "a"), "does not exist"),
-        (("run", workspace, other, "--files", tmp_path / "a"), "the key of 'bob'"),
+        (("run", workspace, other, "--files", tmp_path / "a"), "has no key of 'bob'"),
         (("run", workspace, workspace / "roster.toml", "--files", tmp_path / "a"), "a study with version = 2"),
         (("run", tmp_path / "nowhere", study, "--files", tmp_path / "a"), "federation init"),
         (("ask", workspace, study, "--files", study), "is a file"),

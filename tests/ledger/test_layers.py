@@ -128,7 +128,7 @@ def test_wrong_accounts_are_caught(mutant: str, tmp_path: Path, monkeypatch: pyt
 def test_claimed_again_adds_up_in_that_bucket(url: str) -> None:
     people = created(url)
     spend(people.allocate("a", dpc.Budget(epsilon=1), as_of=AS_OF, layer="page", buckets=[0, 1]), 0.5)
-    with pytest.raises(LedgerError, match="buckets 1-2 of the layer page, by bucket, of which a has some"):
+    with pytest.raises(LedgerError, match="buckets 1-2 of the layer page, by bucket, a has some"):
         people.allocate("b", dpc.Budget(epsilon=1), as_of=AS_OF, layer="page", buckets=[1, 2])
     people.close("a")
     people.allocate("b", dpc.Budget(epsilon=1), as_of=AS_OF, layer="page", buckets=[1, 2])
@@ -199,7 +199,7 @@ def test_an_edited_column_of_buckets_is_found(url: str, ledger: str) -> None:
     [
         ({"layer": "other", "buckets": [0]}, "no layer 'other'; it has page, price"),
         ({"layer": "page"}, "buckets of the layer page from 0 to 3"),
-        ({"buckets": [0]}, "a layer of the population people: page, price"),
+        ({"buckets": [0]}, "has no layer"),
         ({"layer": "page", "buckets": [4]}, "from 0 to 3"),
         ({"layer": "page", "buckets": [True]}, "from 0 to 3"),
         ({"layer": "page", "buckets": 3}, "from 0 to 3"),

@@ -263,7 +263,7 @@ def test_a_relative_address_is_resolved_once_and_told_in_full(tmp_path: Path, mo
     monkeypatch.chdir("/")
     assert ledger.address == f"sqlite:///{tmp_path / 'ledger.db'}"
     assert ledger.spent.epsilon == 0
-    with pytest.raises(LedgerError, match=r"a ledger at sqlite:////ledger\.db"):
+    with pytest.raises(LedgerError, match=r"no ledger at sqlite:////ledger\.db"):
         dpc.Ledger("sqlite:///ledger.db")
 
 

@@ -53,7 +53,7 @@ def test_no_look_without_its_debit_or_before_the_one_before(ledger_url: str) -> 
     with pytest.raises(LedgerError, match="a schedule that was debited"):
         ledger.store_look("year", "first", None, "{}")
     ledger.debit("year")
-    with pytest.raises(LedgerError, match="in their order"):
+    with pytest.raises(LedgerError, match="look before this one"):
         ledger.store_look("year", "second", "first", "{}")
     assert [entry.kind for entry in ledger.entries()] == ["open", "grant", "debit"]
 
@@ -152,7 +152,7 @@ def test_ledger_without_a_column_of_entry_has_no_schedules_and_answers_the_rest(
 
 
 def test_missed_look_is_refused_until_it_is_made_up_for(url: str) -> None:
-    with pytest.raises(LedgerError, match="in their order"):
+    with pytest.raises(LedgerError, match="look before this one"):
         look_at(url, "w2", 2)
     assert dpc.Ledger(url).spent.epsilon == 0
     effect = dpc.ScheduledDifference("week", 2).estimate(vault_on(url, "w2"), epsilon=1.0, delta=1e-6)

@@ -239,7 +239,7 @@ def test_missing_outcomes_where_none_can_be_missing_are_refused_before_anything_
         ledger="sqlite://",
         budget=dpc.Budget(epsilon=1),
     )
-    with pytest.raises(QueryError, match="can be missing"):
+    with pytest.raises(QueryError, match="cannot be missing"):
         vault.release(MissingOutcomes(), ONE)
     assert vault.ledger.spent.epsilon == 0
     assert MissingOutcomes.examples(SCHEMA) == ()

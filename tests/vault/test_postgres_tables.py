@@ -231,7 +231,7 @@ def test_other_types_are_refused_by_name(kind: str, address: str, server: psycop
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz", "uuid"])
 def test_times_only_name_or_order(kind: str, address: str, server: psycopg.Connection[Any]) -> None:
     server.execute(f"CREATE TABLE visits (place integer, t integer, y {kind})")
-    with pytest.raises(TableError, match="'y' of numbers or text"):
+    with pytest.raises(TableError, match="'y' must hold numbers or text"):
         open_table(f"{address}#visits", SCHEMA)
 
 

@@ -327,7 +327,7 @@ def test_no_approval_overrides_the_policy(folder: Path, browser: Browser, study:
     browser.confirm(digest)
     answer = browser.decide(digest)
     assert answer.status_code == 409
-    assert "policy allows" in answer.text
+    assert "policy does not allow" in answer.text
     assert decisions(folder) == []
 
 

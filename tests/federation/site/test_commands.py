@@ -96,7 +96,7 @@ def test_answer_never_writes_into_the_folder_of_the_site(folder: Path, request_f
         for more in ((), ("--overwrite",)):
             refused = run("answer", folder, request_file, "--out", out, *more)
             assert refused.exit_code == 2
-            assert "outside the site's folder" in refused.output
+            assert "is in the site's folder" in refused.output
     assert {file: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
 
 
@@ -203,7 +203,7 @@ def test_commands_refuse_files_of_the_wrong_kind(
     message = tmp_path / "message.json"
     run("answer", folder, request_file, "--out", message)
     for words, expected in (
-        (("review", folder, study_file), f"{study_file} (No such file or directory)"),
+        (("review", folder, study_file), f"{study_file} cannot be used (No such file or directory)"),
         (("review", folder, garbled), "is not a study file in UTF-8"),
         (("answer", folder, renamed, "--out", message), "ends in .request.json"),
         (("answer", folder, message, "--out", message), "ends in .request.json"),
@@ -225,7 +225,7 @@ def test_commands_report_a_file_without_permission(
     monkeypatch.setattr("os.open", closed)
     refused = run("review", folder, study_file)
     assert refused.exit_code == 2
-    assert "audit_log.jsonl (Permission denied)" in refused.output
+    assert "audit_log.jsonl cannot be used (Permission denied)" in refused.output
 
 
 def test_approve_prints_the_objections_of_the_policy(folder: Path, study_file: Path) -> None:

@@ -85,7 +85,7 @@ def test_transport_without_a_server_fails_before_the_timeout(kit: Path) -> None:
 
 def test_client_that_cannot_start_is_a_transport_error(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(TransportError, match="an NVFlare server"):
+    with pytest.raises(TransportError, match="No NVFlare server"):
         FlareTransport(kit).ask("request" * 100_000, ["north"], 10, lambda _site, _message: None)
 
 
