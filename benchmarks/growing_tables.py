@@ -268,7 +268,7 @@ def tables(result: dict[str, Any]) -> dict[str, str]:
             for line in result["prices"]
         ],
     )
-    more = " and ".join(f"{alike[name]:g} ({name})" for name in alike)
+    more = " or ".join(f"{alike[name]:g} ({name})" for name in alike)
     claims_table = _table(
         ["looks", "intervals", "any claim", "runs", *(f"width, {look}" for look in looks)],
         [
@@ -290,7 +290,7 @@ def tables(result: dict[str, Any]) -> dict[str, str]:
             for line in result["coverage"]
         ],
     )
-    same = f"Asking each week would take a total epsilon of {more} to have the schedule's noise at the last look.\n"
+    same = f"Separate weekly queries would take a total epsilon of {more} for the schedule's noise at the last look.\n"
     return {"prices": f"{prices_table}\n{same}", "claims": claims_table, "coverage": coverage_table}
 
 

@@ -217,7 +217,7 @@ def test_plan_names_the_sites_that_would_pay_for_a_weight_of_0(
     study = tmp_path / "study.toml"
     study.write_text(federation.study(pooling="minimum_variance").to_toml(), encoding="utf-8")
     unknown = run("plan", workspace, study, "--site", "north=3000")
-    assert (unknown.exit_code, "none for south, west" in unknown.output) == (2, True)
+    assert (unknown.exit_code, "not known of south, west" in unknown.output) == (2, True)
     sizes = ("--site", "north=3000", "--site", "south=3000", "--site", "west=30")
     planned = run("plan", workspace, study, *sizes)
     assert planned.exit_code == 1

@@ -312,7 +312,7 @@ def test_intervals_cover(sites: int, between: float, uneven: float) -> None:
 )
 @pytest.mark.parametrize("rule", RULES)
 def test_invalid_site_is_refused_by_name(rule: Rule, wrong: dict[str, Any]) -> None:
-    with pytest.raises(QueryError, match="of bad"):
+    with pytest.raises(QueryError, match=r"(from|of) bad"):
         pool({"bad": effect(**wrong), "good": effect()}, rule)
 
 

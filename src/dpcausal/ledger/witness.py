@@ -4,7 +4,6 @@ A witness records the number and digest of the last entry after each commit and 
 the account that writes it needs the right to read and to add, and none to change or to remove.
 """
 
-import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, fun
 
 from dpcausal.errors import LedgerError, redact_errors
 from dpcausal.ledger.database import Database
+from dpcausal.utils.durable_files import locked
 
 SIGHTINGS = Table(
     "dpcausal_witness",
@@ -122,13 +122,9 @@ class LogWitness:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        with redact_errors(OSError, instead=lambda error: _unusable(self.address, error)):
-            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                yield descriptor
-            finally:
-                os.close(descriptor)
+        unusable = redact_errors(OSError, instead=lambda error: _unusable(self.address, error))
+        with unusable, locked(self._file) as descriptor:
+            yield descriptor
 
 
 class DatabaseWitness(Database):

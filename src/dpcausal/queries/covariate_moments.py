@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from dpcausal.queries.coerced import OUTCOME, everyone_compared, features
-from dpcausal.queries.features import numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import GRID, Norm, outcome_tick
-from dpcausal.queries.summing import CovariateQuery
+from dpcausal.queries.summing import CovariateSumsQuery
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
@@ -30,7 +29,7 @@ def explained(schema: Schema, centre: float) -> float:
 
 
 @dataclass(frozen=True)
-class CovariateMoments(CovariateQuery):
+class CovariateMoments(CovariateSumsQuery):
     """Sums of the outcome, of all covariates, of their products with the outcome, and of what squares lack.
 
     A number is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
@@ -40,14 +39,6 @@ class CovariateMoments(CovariateQuery):
     """
 
     name: ClassVar[str] = "covariate_moments"
-
-    def features(self, schema: Schema) -> tuple[str, ...]:
-        """Return the names of the features."""
-        return summed_features(self.covariates, schema)
-
-    def numbers(self, schema: Schema) -> tuple[str, ...]:
-        """Return those features that are numbers, whose squares have a deficit."""
-        return numbers_among(self.covariates, schema)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
@@ -65,7 +56,3 @@ class CovariateMoments(CovariateQuery):
         ticks = {"outcome": outcome, **{f"outcome * {name}": outcome for name in names}}
         ticks |= {f"total of {name}": 1 / GRID for name in names}
         return ticks | {f"deficit of {name}": 1 / GRID for name in self.numbers(schema)}
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        return tuple(cls(covariates) for covariates in one_and_all(schema))

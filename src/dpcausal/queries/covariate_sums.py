@@ -14,14 +14,11 @@ from dpcausal.queries.features import (
     clipped_coefficients,
     largest_weight,
     name_tuple,
-    numbers_among,
-    one_and_all,
     single_feature,
-    summed_features,
 )
 from dpcausal.queries.query import GRID, Norm
 from dpcausal.queries.scores import predictor, unit_weight
-from dpcausal.queries.summing import CovariateQuery, by_norm
+from dpcausal.queries.summing import CovariateSumsQuery, by_norm
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Shift, deficit
@@ -30,7 +27,7 @@ _BITS = GRID.bit_length() - 1
 
 
 @dataclass(frozen=True)
-class CovariateSums(CovariateQuery):
+class CovariateSums(CovariateSumsQuery):
     """In each arm, the sums of all covariates, and what the squares of those that are numbers lack.
 
     A number x is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
@@ -40,14 +37,6 @@ class CovariateSums(CovariateQuery):
     """
 
     name: ClassVar[str] = "covariate_sums"
-
-    def features(self, schema: Schema) -> tuple[str, ...]:
-        """Return the names of the features that are summed."""
-        return summed_features(self.covariates, schema)
-
-    def numbers(self, schema: Schema) -> tuple[str, ...]:
-        """Return those features that are numbers, whose squares have a deficit."""
-        return numbers_among(self.covariates, schema)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
         lines = dict(zip(self.features(schema), features(self.covariates, schema), strict=True))
@@ -60,10 +49,6 @@ class CovariateSums(CovariateQuery):
     def ticks(self, schema: Schema) -> Mapping[str, float]:
         totals = {f"total{{}} of {name}": 1 / GRID for name in self.features(schema)}
         return totals | {f"deficit{{}} of {name}": 1 / GRID for name in self.numbers(schema)}
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        return tuple(cls(covariates) for covariates in one_and_all(schema))
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,46 @@ class Perturbation:
 
 
 @dataclass(frozen=True)
-class OutputPerturbedLogistic(Query):
+class LogisticQuery(Query):
+    """The base of queries for coefficients of treatment on covariates.
+
+    Attributes:
+        covariates: The covariates.
+    """
+
+    most_units: ClassVar[int] = 10**8
+
+    covariates: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise: covariates predict treatment as far as they confound."""
+        return _expected(self.covariates, expectations)
+
+
+@dataclass(frozen=True)
+class PerturbedLogistic(LogisticQuery):
+    """The base of those that draw noise inside the answer: for pure epsilon only."""
+
+    @property
+    def noise(self) -> NoiseKind:
+        return "laplace"
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: none of missing outcomes where none can be missing."""
+        if cls.counts_missing and not schema.outcome_may_be_missing:
+            return ()
+        return tuple(map(cls, single_feature(schema)))
+
+
+@dataclass(frozen=True)
+class OutputPerturbedLogistic(LogisticQuery):
     """The coefficients of a ridge logistic regression of treatment on covariates, with noise on the result.
 
     Every covariate is a number within -1 and 1, or 0-or-1 indicators of three or more values; with a constant 1 and
@@ -80,15 +119,13 @@ class OutputPerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "output_perturbed_logistic"
-    most_units: ClassVar[int] = 10**8
     slack: ClassVar[Fraction] = Fraction(1, 1000)
     """How far the solver may stay from the minimum, in parts of 1 / penalty."""
 
-    covariates: Sequence[str]
     penalty: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        super().__post_init__()
         if not (is_number(self.penalty) and 1 <= self.penalty <= 1e12):
             raise QueryError(
                 expected="a penalty from 1 to 1e12", got=repr(self.penalty), hint="a hundredth of n is usual."
@@ -99,20 +136,13 @@ class OutputPerturbedLogistic(Query):
         moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm)
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        return score_columns(self.covariates, schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise: covariates predict treatment as far as they confound."""
-        return _expected(self.covariates, expectations)
-
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         return tuple(cls(covariates, penalty) for covariates in single_feature(schema) for penalty in (1.0, 20.0))
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbedLogistic(Query):
+class ObjectivePerturbedLogistic(PerturbedLogistic):
     """The same coefficients, with noise in what is minimised and hardly any on the result.
 
     The penalty is as small as the proof allows, a number of the order of 1 / epsilon whatever n is. Features as in
@@ -124,7 +154,6 @@ class ObjectivePerturbedLogistic(Query):
 
     name: ClassVar[str] = "objective_perturbed_logistic"
     draws: ClassVar[tuple[Draw, ...]] = ("cube",)
-    most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),
         "gradient": Fraction(71, 100),
@@ -133,11 +162,6 @@ class ObjectivePerturbedLogistic(Query):
     """How epsilon is divided; the slack counts twice."""
     slack: ClassVar[Fraction] = Fraction(1, 10**5)
     """How far the solver, and the grid on which noise is drawn, may move the result."""
-
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     @classmethod
     def penalty(cls, epsilon: float) -> float:
@@ -160,30 +184,15 @@ class ObjectivePerturbedLogistic(Query):
         tilt_sd = math.sqrt(count) * self.tilt_sd(epsilon, count, features)
         return Perturbation(np.full(features, count * self.penalty(epsilon)), np.full(features, tilt_sd))
 
-    @property
-    def noise(self) -> NoiseKind:
-        return "laplace"
-
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.covariates, schema)
         moved = self.slack / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm, self.shares["slack"])
 
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        return score_columns(self.covariates, schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise: covariates predict treatment as far as they confound."""
-        return _expected(self.covariates, expectations)
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        return tuple(cls(covariates) for covariates in single_feature(schema))
-
 
 @dataclass(frozen=True)
-class BoundedInfluenceLogistic(Query):
+class BoundedInfluenceLogistic(PerturbedLogistic):
     """The same coefficients, from losses weighted so that every unit pulls at them by a length of at most 1.
 
     A unit's loss is divided by the length of its features, so that the noise is for the lengths that units have, and
@@ -198,7 +207,6 @@ class BoundedInfluenceLogistic(Query):
 
     name: ClassVar[str] = "bounded_influence_logistic"
     draws: ClassVar[tuple[Draw, ...]] = ("ball",)
-    most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(13, 100),
         "gradient": Fraction(83, 100),
@@ -207,11 +215,6 @@ class BoundedInfluenceLogistic(Query):
     """How epsilon is divided; the slack counts twice."""
     slack: ClassVar[Fraction] = Fraction(2, 10**6)
     """How far the solver, and the grid on which noise is drawn, may move coefficients of features in their sizes."""
-
-    covariates: Sequence[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def sizes(self, schema: Schema) -> Array:
         """Return the size of each feature: 1 for a number, and 1/2 for the constant and what is 0, 1 or -1."""
@@ -243,27 +246,12 @@ class BoundedInfluenceLogistic(Query):
         tilt_sd = self.tilt_scale(epsilon) * math.sqrt(drawn_dimensions(len(sizes)) + 1)
         return Perturbation(self.penalty(epsilon, schema) / sizes**2, tilt_sd / sizes, sizes, self.fixed(schema))
 
-    @property
-    def noise(self) -> NoiseKind:
-        return "laplace"
-
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.covariates, schema)
         root = Fraction(math.isqrt(10**12 * (len(self.covariates) + 1)) + 1, 10**6)
         moved = self.slack * root / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm, self.shares["slack"])
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        return score_columns(self.covariates, schema)
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
-        """Return the expected answer without noise: covariates predict treatment as far as they confound."""
-        return _expected(self.covariates, expectations)
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        return tuple(cls(covariates) for covariates in single_feature(schema))
 
 
 def drawn_dimensions(features: int) -> int:

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, single_feature
+from dpcausal.queries.features import COEFFICIENT_TICK, feature_names
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic, of_length
 from dpcausal.queries.query import Norm, Sensitivity
 from dpcausal.schema.expectations import Expectations
@@ -20,11 +20,6 @@ class AllUnitsLogistic(ObjectivePerturbedLogistic):
 
     name: ClassVar[str] = "all_units_logistic"
     counts_missing: ClassVar[bool] = True
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows: none where no outcome can be missing."""
-        return tuple(map(cls, single_feature(schema))) if schema.outcome_may_be_missing else ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +58,3 @@ class ObservedLogistic(ObjectivePerturbedLogistic):
             coefficients = [length * math.log(odds), *(0.0 for _ in names[1:])]
             values |= dict(zip(self.of_arm(arm, names), coefficients, strict=True))
         return values
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows: none where no outcome can be missing."""
-        return tuple(map(cls, single_feature(schema))) if schema.outcome_may_be_missing else ()

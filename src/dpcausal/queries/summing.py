@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.features import name_tuple
+from dpcausal.queries.features import name_tuple, numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.schema.treatment import TableColumn
@@ -65,6 +65,23 @@ class CovariateQuery(SummingQuery):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
+
+
+@dataclass(frozen=True)
+class CovariateSumsQuery(CovariateQuery):
+    """The base of queries for sums of covariates themselves."""
+
+    def features(self, schema: Schema) -> tuple[str, ...]:
+        """Return the names of the features that are summed."""
+        return summed_features(self.covariates, schema)
+
+    def numbers(self, schema: Schema) -> tuple[str, ...]:
+        """Return those features that are numbers, whose squares have a deficit."""
+        return numbers_among(self.covariates, schema)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        return tuple(map(cls, one_and_all(schema)))
 
 
 @lru_cache(256)

@@ -1,5 +1,6 @@
 """Files that only their owner reads: written completely or not at all, and on disk when the call returns."""
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,17 @@ def create_file(file: Path, text: str) -> None:
     """
     with _written_beside(file, text) as partial:
         os.link(partial, file)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[int]:
+    """Open a file for reading and appending, made where there is none, and exclude all others that lock it."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

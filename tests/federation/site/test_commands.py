@@ -207,7 +207,7 @@ def test_commands_refuse_files_of_the_wrong_kind(
         (("review", folder, garbled), "is not a study file in UTF-8"),
         (("answer", folder, renamed, "--out", message), "ends in .request.json"),
         (("answer", folder, message, "--out", message), "ends in .request.json"),
-        (("answer", folder, folder / "table.parquet", "--out", message), "not something else"),
+        (("answer", folder, folder / "table.parquet", "--out", message), "not a request or a message"),
         (("answer", folder, request_file, "--out", tmp_path / "absent" / "message.json"), "No such file"),
     ):
         refused = run(*words)

@@ -1,6 +1,5 @@
 """The audit log of a site: decisions about studies, requests, and the codes of their answers."""
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -14,6 +13,7 @@ from dpcausal.errors import LedgerError, StudyError, redact_errors
 from dpcausal.federation.site.audit_index import AuditIndex, Head, seen
 from dpcausal.federation.site.decisions import claimed_decision
 from dpcausal.federation.site.log_entry import CHANGES, VERSION, LogEntry, broken_at, read_entry
+from dpcausal.utils.durable_files import locked
 from dpcausal.utils.hash_chain import digest_of, verify
 from dpcausal.utils.plain_text import check_plain_text
 
@@ -263,13 +263,8 @@ class AuditLog:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        with redact_errors(OSError, sqlite3.Error, instead=self._failed):
-            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                yield descriptor
-            finally:
-                os.close(descriptor)
+        with redact_errors(OSError, sqlite3.Error, instead=self._failed), locked(self._file) as descriptor:
+            yield descriptor
 
     def _failed(self, error: Exception) -> LedgerError:
         words = str(error) if isinstance(error, sqlite3.Error) else getattr(error, "strerror", None)

@@ -27,6 +27,7 @@ from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import MESSAGES, mark_restored, open_ledger, witness_address
 from dpcausal.federation.site.stores import ResponseStore
 from dpcausal.ledger import Ledger
+from dpcausal.utils.durable_files import locked
 
 NETWORKS = ("nvflare", "networks")
 _INDEX = Path(AUDIT_LOG).with_suffix(".index").name
@@ -133,7 +134,7 @@ def _copy(folder: Path, staged: Path, policy: Policy, contents: Contents, *, wit
     if not with_keys:
         yield "private keys, the kits of networks and passwords of the console"
         yield from copy_settings(folder, staged, contents.settings)
-    with _locked(folder / AUDIT_LOG):
+    with locked(folder / AUDIT_LOG):
         copy_files(folder, staged, [AUDIT_LOG, _INDEX])
     own = _ledger_file(folder, policy)
     if own is None:
@@ -179,16 +180,6 @@ def _no_answer(folder: Path, seconds: float) -> Iterator[None]:
                         hint="try again later.",
                     ) from None
                 time.sleep(0.1)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _locked(log: Path) -> Iterator[None]:
-    descriptor = os.open(log, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -1,9 +1,7 @@
 """Changes of a site's people, decisions and settings, each of which the site's ledger records."""
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, StudyError
@@ -13,6 +11,7 @@ from dpcausal.federation.site.people import Person, add_person, remove_person, s
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
 from dpcausal.ledger import Ledger
+from dpcausal.utils.durable_files import locked
 from dpcausal.utils.plain_text import check_plain_text
 
 _LOCK = ".changes"
@@ -142,15 +141,9 @@ class Changes:
             return ledger, {}
         return None if found.older else ledger, {name: recorded["settings"].get(name, "") for name in found.edited}
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[int]:
         """Exclude all other changes of the site."""
-        descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        return locked(self._folder / _LOCK)
 
 
 def _by(name: str) -> str:

@@ -79,7 +79,11 @@ class Decision:
         try:
             return build("decision", cls, json.loads(text))
         except (ValueError, RecursionError, TypeError, SchemaError):
-            raise _not_a_decision() from None
+            raise StudyError(
+                expected="a signed decision as dpcausal writes it",
+                got="something else",
+                hint="make the decision again.",
+            ) from None
 
 
 def sign_decision(  # noqa: PLR0913 (what a decision consists of)
@@ -254,9 +258,3 @@ def _is_time(text: str) -> bool:
         return datetime.fromisoformat(text).utcoffset() == timedelta(0)
     except ValueError:
         return False
-
-
-def _not_a_decision() -> StudyError:
-    return StudyError(
-        expected="a signed decision as dpcausal writes it", got="something else", hint="make the decision again."
-    )

@@ -83,7 +83,11 @@ def read_entry(place: int, line: bytes) -> LogEntry:
         document = json.loads(line)
         version = document.get("version", 1) if isinstance(document, dict) else None
         if type(version) is int and version != VERSION:
-            raise _other_version(place, version)
+            raise LedgerError(
+                expected=f"version {VERSION} of the audit log at line {place + 1}",
+                got=f"version {version}",
+                hint="this file was written by another version of dpcausal: move it away, and approve studies again.",
+            )
         entry = LogEntry(**document)
         if not all(isinstance(value, str) for name, value in document.items() if name != "version"):
             raise broken_at(place)
@@ -102,12 +106,4 @@ def broken_at(place: int) -> LedgerError:
     return LedgerError(
         problem=f"The audit log was changed at line {place + 1}: the line was changed, removed or inserted",
         hint="restore the audit log from a backup; until then the site does not answer.",
-    )
-
-
-def _other_version(place: int, version: int) -> LedgerError:
-    return LedgerError(
-        expected=f"version {VERSION} of the audit log at line {place + 1}",
-        got=f"version {version}",
-        hint="this file was written by another version of dpcausal: move it away, and approve studies again.",
     )

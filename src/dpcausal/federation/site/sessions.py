@@ -7,7 +7,6 @@ session that its ledger has paid for: the ledger holds the members of each sessi
 Its secrets are erased before the last answer leaves.
 """
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from dpcausal.federation.secure.session import SiteSession
 from dpcausal.ledger import Ledger
 from dpcausal.release import session_request
 from dpcausal.study.secure_settings import SecureSettings
-from dpcausal.utils.durable_files import sync_folder, write_through
+from dpcausal.utils.durable_files import locked, sync_folder, write_through
 from dpcausal.utils.hash_chain import digest_of_text
 
 SESSIONS = "sessions"
@@ -62,7 +61,11 @@ class Sessions:
                 return session.shares(carried)
             answer = session.confirm(carried) if request.ask == "confirm" else session.unmask(carried)
             if ledger.store_confirmation(session_request(study), session.summed_digest) != session.summed_digest:
-                raise _other_sum()
+                raise SessionError(
+                    expected="the sum that this site's ledger recorded for the session",
+                    got="another set of sites",
+                    hint="the session was put back from an older copy; a new attempt needs a new study text.",
+                )
             if request.ask == "unmask":
                 session.erase()
             return answer
@@ -97,7 +100,10 @@ class Sessions:
         A session that began before the ledger was restored is refused: nobody can tell what it answered since.
         """
         if settings.sites.get(self._site) != self._public_key:
-            raise _not_listed(self._site)
+            raise SessionError(
+                problem=f"The study's table [sites] does not list {self._site} with this site's own public key",
+                hint="ask the coordinator for a study with the key that dpcausal site key prints.",
+            )
         with _lock(self._folder):
             file = self._folder / f"{study}.json"
             if new and not file.exists():
@@ -106,7 +112,11 @@ class Sessions:
             else:
                 session = _stored(file)
             if session.restore != ledger.last_restore:
-                raise _before_restore()
+                raise SessionError(
+                    expected="a session that began after the last restore of this site's ledger",
+                    got="one that began before it",
+                    hint="it may have answered since; a new attempt needs a new study text.",
+                )
             yield session
             _write(file, session.to_json())
 
@@ -124,12 +134,8 @@ def unfinished_sessions(folder: Path) -> dict[str, float]:
 def _lock(folder: Path) -> Iterator[None]:
     """Exclude all other processes from the sessions in a folder."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / ".lock"):
         yield
-    finally:
-        os.close(lock)
 
 
 def _stored(file: Path) -> SiteSession:
@@ -155,26 +161,3 @@ def _write(file: Path, text: str) -> None:
     sync_folder(file.parent)
     if replaced is not None:
         write_through(replaced, bytes(os.fstat(replaced).st_size))
-
-
-def _before_restore() -> SessionError:
-    return SessionError(
-        expected="a session that began after the last restore of this site's ledger",
-        got="one that began before it",
-        hint="it may have answered since; a new attempt needs a new study text.",
-    )
-
-
-def _other_sum() -> SessionError:
-    return SessionError(
-        expected="the sum that this site's ledger recorded for the session",
-        got="another set of sites",
-        hint="the session was put back from an older copy; a new attempt needs a new study text.",
-    )
-
-
-def _not_listed(site: str) -> SessionError:
-    return SessionError(
-        problem=f"The study's table [sites] does not list {site} with this site's own public key",
-        hint="ask the coordinator for a study with the key that dpcausal site key prints.",
-    )
