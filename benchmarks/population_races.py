@@ -50,7 +50,7 @@ def population_at(url: str) -> dpc.Population:
 def ask(url: str, experiment: str) -> dpc.Ledger:
     """Ask for an experiment's budget; one that is called bucket-7-1 asks for bucket 7 of the layer."""
     words = experiment.split("-")
-    buckets = [int(words[1])] if words[0] == "bucket" else []
+    buckets = (int(words[1]),) if words[0] == "bucket" else ()
     layer = LAYER if buckets else ""
     return population_at(url).allocate(experiment, PRICE, as_of=AS_OF, layer=layer, buckets=buckets)
 
@@ -132,6 +132,8 @@ def with_kills(  # noqa: PLR0913, PLR0917
             if not worker.process.is_alive():
                 answers.update(worker.hear())
                 workers.remove(worker)
+                if worker.process.exitcode and worker.process.exitcode > 0:
+                    raise RuntimeError("a process ended with an error, which it printed")  # it was not killed
                 if worker.left:
                     workers.append(Worker(url, task, list(worker.left), threads))
         if workers and killed < kills and len(answers) >= due[killed]:

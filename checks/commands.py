@@ -61,7 +61,7 @@ def page() -> str:
     for words in all_commands():
         if len(words) == 2 and words[1] in SECTIONS:
             parts.append(SECTIONS[words[1]])
-        command = get_command(app)
+        command: Any = get_command(app)
         for word in words[1:]:
             command = command.commands[word]
         if len(words) > 1:

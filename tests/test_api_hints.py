@@ -360,7 +360,7 @@ def test_experiments_say_what_a_part_must_be(more: dict[str, Any], hint: str) ->
 def test_switches_that_are_neither_on_nor_off_are_refused(call: Any) -> None:
     with pytest.raises(ArgumentError, match="must be True or False, not "):
         call()
-    assert dpc.DifferenceInMeans(with_interval=np.True_)  # type: ignore[arg-type]
+    assert dpc.DifferenceInMeans(with_interval=np.True_).with_interval  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_a_margin_of_risks_in_percentage_points_is_refused() -> None:
 )
 def test_expectations_that_cannot_be_say_what_to_write(given: dict[str, Any], hint: str) -> None:
     with pytest.raises(DpcausalError, match=f"Hint: .*{hint}"):
-        dpc.Rehearsal(**{"schema": SCHEMA, "n": 2_000} | given)
+        dpc.Rehearsal(SCHEMA, given.pop("n", 2_000), **given)
 
 
 @pytest.mark.parametrize("width", [0, -1, 2, "0,1", float("nan")])

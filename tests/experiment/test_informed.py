@@ -124,7 +124,9 @@ def test_caps_do_not_shrink_from_scorecard_to_scorecard() -> None:
         budget = dpc.Budget(epsilon=50, delta=1e-6)
         card = asked.run(dpc.Vault(table, asked.schema, ledger="sqlite://", budget=budget))
         asked = asked.informed_by(card)
-        caps.append(asked.metrics[0].column.high)
+        column = asked.metrics[0].column
+        assert isinstance(column, dpc.Real)
+        caps.append(column.high)
     assert caps[0] < 1_000
     assert caps[2] == caps[3] > 0.4 * caps[0]
     last = asked.run(dpc.Vault(table, asked.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=50, delta=1e-6)))

@@ -84,8 +84,8 @@ class Expectations(metaclass=Constructor):
         )
         for name, value, holds, wanted in checks:
             if not holds:
-                in_percent = value is not None and 1 < value <= 100 and "1" in wanted.replace(",", "").split()[3:]
-                hint = f"write a share: {value / 100:g} for {value:g} %." if in_percent else _HINT
+                in_percent = value or 0.0 if "1" in wanted.replace(",", "").split()[3:] else 0.0
+                hint = f"write a share: {in_percent / 100:g} for {in_percent:g} %." if 1 < in_percent <= 100 else _HINT
                 raise SchemaError(problem=f"{name} must be {wanted}, not {value!r}", hint=hint)
         if self.confounding > _MOST_EXPLAINED * self.apart:
             raise SchemaError(

@@ -208,7 +208,7 @@ def test_commands_refuse_files_of_the_wrong_kind(
         (("answer", folder, renamed, "--out", message), "ends in .request.json"),
         (("answer", folder, message, "--out", message), "ends in .request.json"),
         (("answer", folder, folder / "table.parquet", "--out", message), "not a request or a message"),
-        (("answer", folder, request_file, "--out", tmp_path / "absent" / "message.json"), "No such file"),
+        (("answer", folder, request_file, "--out", tmp_path / "absent" / "message.json"), "cannot be written"),
     ):
         refused = run(*words)
         assert refused.exit_code == 2, words

@@ -93,7 +93,7 @@ def test_nothing_is_opened_or_paid_for_on_an_expired_approval(  # noqa: PLR0917 
     signed_at = approve(folder, digest)
     at(signed_at + timedelta(days=DAYS))
     (folder / "table.parquet").rename(folder / "elsewhere")
-    assert [code_of(north, requester, study, ask) for ask in ("facts", "releases")] == ["undecided", "undecided"]  # type: ignore[arg-type]
+    assert [code_of(north, requester, study, ask) for ask in ("facts", "releases")] == ["undecided", "undecided"]
     assert north.ledger().spent.epsilon == 0.0
     assert north.ledger().data_set is None
     (folder / "elsewhere").rename(folder / "table.parquet")

@@ -143,7 +143,7 @@ def test_expired_approvals_begin_no_sum_and_finish_one_that_was_paid_for(
     shares = three.round("shares", keys)
     with monkeypatch.context() as late:
         late.setattr(clock, lambda *_: False)
-        assert {code(three.ask("east", *each)) for each in (("keys",), ("masked", shares))} == {"undecided"}  # type: ignore[arg-type]
+        assert {code(three.ask("east", *each)) for each in (("keys",), ("masked", shares))} == {"undecided"}
         assert three.debits("east") == 0
     masked = three.round("masked", shares)
     monkeypatch.setattr(clock, lambda *_: False)

@@ -155,9 +155,10 @@ class Site(metaclass=Constructor):
         Where approvals have expired, only what was paid for in time goes on, since it costs nothing.
         """
         status = self._status(message.study, asked.study)
-        if status == "expired" and not self._is_paid(study, message, asked):
-            raise _RefusalError("undecided")
-        if status not in ("approved", "expired"):
+        if status == "expired":
+            if not self._is_paid(study, message, asked):
+                raise _RefusalError("undecided")
+        elif status != "approved":
             raise _RefusalError(status)
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
