@@ -123,3 +123,11 @@ def test_nobody_is_compared_where_an_arm_is_empty() -> None:
     source = fresh_noise(pa.table(data | {"t": np.zeros(N, dtype=int)}), SCHEMA)
     effect = dpc.RegressionAdjustment(covariates=NAMES).estimate(source, epsilon=1.0, delta=1e-6)
     assert effect.no_interval
+
+
+@pytest.mark.parametrize(("delta", "says"), [(1e-6, True), (0.0, False)])
+def test_effects_say_where_units_far_out_count_less(delta: float, says: bool) -> None:
+    names = [f"x{place}" for place in range(10)]
+    schema = replace(SCHEMA, covariates=[dpc.Real(name, 0, 1, typical=(0.3, 0.7)) for name in names])
+    plan = dpc.RegressionAdjustment(covariates=names).estimate(dpc.Rehearsal(schema, 20_000), epsilon=1.0, delta=delta)
+    assert any("units far out in these count less" in each for each in plan.assumptions) is says

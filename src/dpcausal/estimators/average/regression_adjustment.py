@@ -36,6 +36,11 @@ from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.interval import NoiseTerm, half_width
 
+_WEIGHTED = (
+    "units far out in these count less: where outcomes are not linear, the effect is rather that of units in the "
+    "middle, also in a trial (with delta 0 all count alike)"
+)
+
 
 @dataclass(frozen=True)
 class RegressionAdjustment(BaseEstimator):
@@ -69,7 +74,8 @@ class RegressionAdjustment(BaseEstimator):
     one of its values alone, but all of them.
 
     Weights depend on covariates alone, so they bias nothing where outcomes are linear. Where they are not, the effect
-    is rather that of units in the middle; with `interaction=False` or delta 0 all units count alike.
+    is rather that of units in the middle, **also in a trial**, and the effect's assumptions say so. There all units
+    should count alike, as with delta 0 or `interaction=False`: then randomisation alone makes the effect right.
 
     Attributes:
         covariates: The covariates to adjust for. Keep the list short: each one costs accuracy.
@@ -151,6 +157,7 @@ class RegressionAdjustment(BaseEstimator):
             assumptions=(
                 no_confounders_but(self.covariates),
                 "outcomes are linear in these" + ("" if self.interaction else ", with one effect for all"),
+                *((_WEIGHTED,) if isinstance(query, WeightedRegressionMoments) else ()),
                 *((missing_at_random(self.covariates),) if everyone else ()),
                 NO_INTERFERENCE,
                 *source.schema.data_handling,
