@@ -30,8 +30,8 @@ class Earlier(metaclass=Constructor):
     their product: there is less to hide, between narrower bounds.
 
     Attributes:
-        slope: For a ratio the earlier ratio; with a covariate the slope on it. Any slope gives an effect that is right,
-            a good one a narrow interval.
+        slope: For a ratio the earlier ratio; with a covariate the slope on it. Any slope gives an effect that is right
+            as long as few units are beyond the bounds; a good one gives a narrow interval.
         low: The lower bound of column less slope times the other; what is below counts as the bound.
         high: The upper bound.
         centre: With a covariate, its earlier mean: arms' means and lifts rest on it, the difference does not. A ratio
@@ -44,7 +44,7 @@ class Earlier(metaclass=Constructor):
         clicks less 0.1 times views, held between -4 and 6
     """
 
-    _example = "Earlier(slope=0.1, centre=12, low=-4, high=6)"
+    _example = "Earlier(slope=0.1, low=-4, high=6)"
 
     slope: float
     low: float

@@ -49,9 +49,9 @@ class WeightedRegressionMoments(Query):
     A unit's numbers are a constant 1, its outcome, z, and its features, x, all from -1 to 1, as in `RegressionMoments`.
     Each has a public size. A unit's weight is 1 where the squared length of its sized numbers, with z² as 1, is at most
     a public number, and in inverse proportion to it beyond. It depends on covariates alone, so that weighted least
-    squares is right wherever least squares is. The answer holds the weighted sums of all products of two numbers,
-    without and with the arm's sign; and without weights the sums of features and of what squares of numeric covariates
-    lack to 1, and the number of units where they may leave the comparison. Proof:
+    squares is right where outcomes are linear in them. The answer holds the weighted sums of all products of two
+    numbers, without and with the arm's sign; and without weights the sums of features and of what squares of numeric
+    covariates lack to 1, and the number of units where they may leave the comparison. Proof:
     docs/proofs/weighted_regression_moments.md.
 
     Attributes:
