@@ -28,7 +28,7 @@ def study(tmp_path: Path, schema: dpc.Schema) -> Path:
 
 @pytest.fixture
 def _quick() -> Iterator[None]:
-    with quick_plans():
+    with quick_plans(curves=False):
         yield
 
 
@@ -79,9 +79,9 @@ def test_what_is_required_first_is_in_the_price(study: Path) -> None:
     assert (document["price"]["epsilon"], len(document["price"]["parts"])) == (1.7, 3)
 
 
-@pytest.mark.usefixtures("_quick")
 def test_plan_writes_a_figure(study: Path, tmp_path: Path) -> None:
-    assert run(study, "--n", 20_000, "--figure", tmp_path / "plan.png").exit_code == 0
+    with quick_plans():
+        assert run(study, "--n", 20_000, "--figure", tmp_path / "plan.png").exit_code == 0
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -134,7 +134,6 @@ def test_what_the_study_expects_counts_unless_an_option_says_otherwise(study: Pa
 
 
 def test_the_odds_of_no_interval_are_told(study: Path) -> None:
-    assert json.loads(run(study, "--n", 20, "--json").output)["refused_share"] == 1
     assert "no interval       in 40 of 40 rehearsals with noise (100 %)" in run(study, "--n", 20).output
     assert "no interval       in none of 40 rehearsals with noise" in run(study, "--n", 100_000).output
 

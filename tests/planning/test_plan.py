@@ -164,6 +164,7 @@ def test_where_there_would_be_no_interval_it_says_what_one_takes() -> None:
     document = json.loads(made.to_json())
     assert (document["half_width"], document["smallest_detectable"], document["target_width"]) == (None, None, None)
     assert document["no_interval"]
+    assert document["refused_share"] == made.refusals / 40 > 0.5
 
 
 @pytest.mark.usefixtures("_quick")
