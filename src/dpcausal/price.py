@@ -24,13 +24,7 @@ class Amount(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """The price of one part.
-
-    Attributes:
-        name: What it is.
-        epsilon: Its epsilon.
-        delta: Its delta.
-    """
+    """The price of one part."""
 
     name: str
     epsilon: float

@@ -146,14 +146,7 @@ def stored_on(receipts: Sequence[Receipt]) -> str | None:
 def units_of(
     n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False
 ) -> list[tuple[str, str]]:
-    """Return the number of units, the version of the data and whether answers were stored as lines of a table.
-
-    Args:
-        n: The number of units in the table.
-        receipts: The receipts of the result.
-        outside: How many of them are outside the comparison.
-        noisy: Whether that has noise.
-    """
+    """Return the number of units, the version of the data and whether answers were stored as lines of a table."""
     about, said = ("about ", " (noisy)") if noisy else ("", "")
     compared = f", of which {about}{n - outside:,.0f} are compared{said}" if outside else ""
     lines, version, days = [("units", f"{n:,}{compared}")], as_of(receipts), stored_on(receipts)
@@ -189,8 +182,6 @@ class PublicValue:
     """A number that leaves without noise. Its query must have declared it.
 
     Attributes:
-        name: What the number is.
-        value: The number.
         because: Why it needs no noise.
     """
 
@@ -374,7 +365,6 @@ class Contribution:
     Attributes:
         masked: For each coordinate, the integer with its share of noise and its mask, modulo 2^64.
         question: The digest of what was asked.
-        receipt: The debit that paid for it.
     """
 
     masked: tuple[int, ...]

@@ -148,7 +148,6 @@ class ArmComparison:
     """Both arms' means and variances, from versions of released sums; not a number where noise hid one.
 
     Attributes:
-        features: The features compared.
         apart: The treated arm's means less the control arm's, version by feature.
         spread: The root of the mean of both arms' variances, version by feature.
         effective: Kish's effective number of units, version by arm; where units all weigh the same, their number.
@@ -221,7 +220,6 @@ class BalanceLine:
     """One covariate, or one of its values.
 
     Attributes:
-        name: Its name.
         before: The standardised mean difference before weighting; None where noise hides it.
         after: The same after weighting; None also where nothing was weighted.
     """
@@ -236,8 +234,6 @@ class Weights:
     """How units were weighted before their balance was judged.
 
     Attributes:
-        covariates: The covariates of the score.
-        estimand: Whose effect the weights are for.
         clip: Scores were clipped to clip and 1 - clip.
     """
 

@@ -75,11 +75,7 @@ class Diagnosis(ABC):
 
     Attributes:
         arms: The two arms, control first.
-        n: The number of units, which is public.
-        method: The method, in words.
         guarantee: The privacy guarantee of all queries behind it together.
-        receipts: The queries and their prices.
-        notes: Further notes for the reader.
     """
 
     arms: tuple[str, str]

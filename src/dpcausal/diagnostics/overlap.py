@@ -141,13 +141,7 @@ class Overlap(metaclass=Constructor):
 
 @dataclass(frozen=True)
 class OverlapBin:
-    """A stratum, or a bin of the score.
-
-    Attributes:
-        name: What it is.
-        control: Its units in the control arm.
-        treated: Its units in the treated arm.
-    """
+    """A stratum, or a bin of the score."""
 
     name: str
     control: Reading

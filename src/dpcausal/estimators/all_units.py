@@ -34,11 +34,8 @@ class AllUnits:
     """The units of both arms, whether or not they have an outcome.
 
     Attributes:
-        n: How many there are.
         centre: Their mean features, as regressions have them.
         noise: The covariance of the noise in these.
-        receipt: What was paid for them.
-        notes: What readers should know.
     """
 
     n: float

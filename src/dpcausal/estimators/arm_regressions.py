@@ -88,7 +88,6 @@ class _Equations:
     """The equations of all arms' regressions. Features and outcome are measured from their means over all arms.
 
     Attributes:
-        sizes: The number of units in each arm.
         mean: The outcome's mean.
         shift: Turns sums of features into those of features measured from their means.
         sums: For each arm, the sums of products of a constant and the features.
@@ -200,10 +199,7 @@ class ArmRegressions:
     their means over all arms: a constant is the mean outcome if all units of declared arms were in that arm.
 
     Attributes:
-        release: The release.
-        schema: What is public about the table.
         moments: The released sums.
-        equations: The equations.
         coefficients: One line for each arm, the constant first.
         covariance: Their posterior covariance, arm by arm.
     """

@@ -36,7 +36,6 @@ class CellMeans:
 
     Attributes:
         release: The release of `CellMoments`, or of `LookMoments`, whose arms are those of one stratum.
-        schema: What is public about the table.
         together: Which released strata are joined into one; empty where none are.
     """
 

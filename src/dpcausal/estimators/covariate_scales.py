@@ -44,7 +44,6 @@ class ScaledCovariates:
     """What models are given in place of a source and its covariates.
 
     Attributes:
-        source: The source, with covariates by their scores.
         covariates: The covariates of the models: those given, and indicators of missing values after them.
         rest: The guarantee that is left for the models.
         scales: The scales found or declared, by covariate; also those that do not stand out of the noise.

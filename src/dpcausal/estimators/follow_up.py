@@ -34,8 +34,6 @@ class FollowUp:
 
     Attributes:
         release: The answer to `EventCounts`.
-        source: Where it came from.
-        grid: The grid of times.
     """
 
     release: Release
@@ -155,11 +153,7 @@ class FollowUp:
 
 @dataclass(frozen=True)
 class WeightedFollowUp(FollowUp):
-    """The same from weighted counts. Their sums are not public, and there are no strata.
-
-    Attributes:
-        histogram: The weighted counts.
-    """
+    """The same from weighted counts. Their sums are not public, and there are no strata."""
 
     histogram: WeightedHistogram
 

@@ -95,9 +95,7 @@ class Formulas:
     """Formulas of the sums of a query, one after another: each may use the sums and the formulas before it.
 
     Attributes:
-        query: The query.
         schema: The schema of the tables that it is asked of.
-        texts: The formulas, by their names.
         own: The sums that formulas may name; those of moments have names that nobody chose.
     """
 

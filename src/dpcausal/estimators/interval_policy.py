@@ -37,13 +37,7 @@ score, and the first-order formula for residual confounding no longer holds."""
 
 
 def arm_below_noise(size: float, noise_sd: float, what: str = "size") -> str:
-    """Refuse where an arm may be nearly empty.
-
-    Args:
-        size: The smaller arm's size, or its sum of weights, noise included.
-        noise_sd: The standard deviation of the noise in it.
-        what: What the size is, in words.
-    """
+    """Refuse where an arm may be nearly empty."""
     if size > ARM_NOISE_SDS * noise_sd:
         return ""
     return f"an arm's {what} is below the noise; check that the treatment's declared values are those in the table"
@@ -146,12 +140,7 @@ def _noise_in_models(covariates: Sequence[str]) -> str:
 
 
 def _remedy(covariates: Sequence[str], *, several: bool) -> str:
-    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it.
-
-    Args:
-        covariates: The covariates, or features, to look at.
-        several: Whether the model has more than one.
-    """
+    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it."""
     fewer = "fewer covariates, " if several else ""
     return (
         f"first check that values of {', '.join(covariates)} are spelled in the table as declared (dpcausal check), "

@@ -46,7 +46,6 @@ class FittedOn:
     Attributes:
         score: The release of a query with objective perturbation.
         centres: What the features of the outcome regressions are measured from.
-        schema: What is public about the table.
         units: How many units there are.
         moments: The second moments of their features, the constant first.
     """

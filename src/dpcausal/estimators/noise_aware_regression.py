@@ -58,12 +58,10 @@ class NoiseAwareRegressions:
     between -1 and 1. Outcomes are measured from the middle of their range.
 
     Attributes:
-        centres: The features' means over both arms.
         coefficients: One line for each arm, the constant first.
         covariance: Their posterior covariance, the control arm's first.
         effect_variance: The posterior variance of the average effect, noise in the features' means included.
         resolution: Each feature's variance as far as it is sure, in standard deviations of the noise in it.
-        solution: How the coefficients came about.
     """
 
     centres: Array
@@ -136,13 +134,9 @@ class _Equations:
     outcome are measured from their means.
 
     Attributes:
-        n: The number of units.
         mean: The outcome's mean.
         shift: Turns sums of features into those of features measured from their means.
-        sums: P and D of features.
-        right: The two right-hand sides.
         sum_noise: The variance of the noise in P and D before the shift.
-        right_noise: That in the right-hand sides.
         variance: The outcome's variance within arms.
         spreads: The features' variances as far as they are sure, at least what noise could hide.
         resolution: The features' variances as far as they are sure, in standard deviations of the noise in them.

@@ -74,14 +74,10 @@ class ModelsOfAll:
     """What was released about all units, and the models of it.
 
     Attributes:
-        everyone: All units and their mean covariates.
         moments: The moments of units with an outcome.
         fit: Their regressions.
         regressions: The posterior of these, averaged over units with an outcome.
-        averaged: The same, averaged over all units.
-        propensity: The propensity among all units.
         observed: The probability to have an outcome in each arm; its `arms` are all units.
-        receipts: What was paid.
     """
 
     everyone: AllUnits

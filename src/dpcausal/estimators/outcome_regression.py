@@ -41,12 +41,8 @@ class OutcomeRegressions:
     Features are those of the query, between -1 and 1. The first axis of every array is the version, the second the arm.
 
     Attributes:
-        n: The number of units in the comparison.
-        sizes: Units in each arm.
         means: The outcome's mean, measured from the middle of its range.
-        centres: The features' means.
         covariances: The features' covariances.
-        slopes: The regressions' coefficients.
         variances: The outcome's residual variance, at least what noise could hide.
         noise_variance: The variance of the noise in the covariances of features with the outcome.
         covariance_noise_variance: The variance of the noise in the features' covariances.

@@ -40,7 +40,6 @@ class Tail:
         excess: For each of them, by how much the mean of all units falls if those beyond count as the bound.
         shape: The shape of the tail, in words.
         mean: The mean distance, 0 for units on the other side.
-        square: The same of its square.
     """
 
     reach: Array

@@ -110,13 +110,7 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
 
 
 def warned_of_spreads(effect: Effect, spreads: Mapping[str, Measured], remedy: str) -> Effect:
-    """Return the effect with a warning for each variance that may be large by luck; without an interval there is none.
-
-    Args:
-        effect: The effect.
-        spreads: The variances, by the names of their columns.
-        remedy: What makes the warning go away.
-    """
+    """Return the effect with a warning for each variance that may be large by luck; none without an interval."""
     if effect.rehearsed or effect.no_interval:
         return effect
     texts = (

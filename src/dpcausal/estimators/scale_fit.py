@@ -74,9 +74,6 @@ class FittedScale:
     """The law of a covariate as its scale sees it, and the scale.
 
     Attributes:
-        low: The declared lower bound.
-        high: The declared upper bound.
-        location: The median.
         spread: The standard deviation near the median.
         skewness: How fast spreads grow with values: 0 for a normal law, 1 for a logarithm with standard deviation 1.
         found: Whether the law stands clearly out of the noise; otherwise the scale is the line between the bounds.

@@ -80,7 +80,6 @@ class Slopes:
     """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome.
 
     Attributes:
-        mean: Their means.
         variance: Their variances; independent.
     """
 
@@ -95,9 +94,7 @@ class CovariateSpread:
     Covariances between covariates are taken to be 0; those between values of one category are known.
 
     Attributes:
-        units: The number of units.
         centre: The mean outcome in half ranges from the middle of its range.
-        means: The features' means.
         variances: What a covariance is divided by to be a slope: a variance; for a value of a category, its share.
         covariance: The covariances of the features.
         with_outcome: Their covariances with the outcome, in half ranges.
@@ -219,7 +216,6 @@ class PrivateScore:
     """A propensity score by objective perturbation, with what is known about its error.
 
     Attributes:
-        spread: The features' spread.
         coefficients: The coefficients of the features as they are, between -1 and 1, the constant first.
         tilt_sds: The standard deviation of the noise in each feature's imbalance, the constant's first.
         enlarged: What undoing the ridge multiplied each slope of the score by, and its noise with it.
@@ -236,14 +232,7 @@ class PrivateScore:
 
     @classmethod
     def of(cls, release: Release, schema: Schema, spread: CovariateSpread, units: float) -> Self:
-        """Return the score of a release without its ridge.
-
-        Args:
-            release: The coefficients.
-            schema: What is public about the table, with covariates as the score has them.
-            spread: The features' spread.
-            units: The number of units that the score was fitted on.
-        """
+        """Return the score of a release without its ridge."""
         perturbation = perturbation_of(release, schema)
         weights = InfluenceWeights.of(perturbation, spread.means, spread.variances)
         ridges = perturbation.ridges / weights.information
@@ -320,13 +309,7 @@ class PrivateScore:
         return [float(each) for each in self.coefficients * root]
 
     def arms(self, estimand: Estimand, clip: float, least_variance: float = 0.0) -> "WeightedLogits":
-        """Return both arms' weights and mean predictors with clipped scores.
-
-        Args:
-            estimand: Whose effect the weights are for.
-            clip: The clip.
-            least_variance: The least variance that the predictor counts as.
-        """
+        """Return both arms' weights and mean predictors with clipped scores."""
         logits = self._logits(max(self.logit_variance, least_variance))
         score = 1 / (1 + np.exp(-logits))
         weights = np.array([arm_weights(estimand, float(each), clip) for each in score]).T

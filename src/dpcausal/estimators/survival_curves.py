@@ -23,7 +23,6 @@ class Grid:
     """A public grid of times.
 
     Attributes:
-        start: The time at which follow-up begins.
         times: The ends of its intervals, the horizon last.
         kinds: In how many ways follow-up can end: 1 where every time is that of an event; otherwise censoring, the
             event of interest, and those that compete with it.

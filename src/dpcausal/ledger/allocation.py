@@ -41,7 +41,6 @@ class Days:
     Attributes:
         label: Its name, for instance `2026-Q4`.
         first: Its first day.
-        last: Its last day.
 
     Example:
         >>> print(Days.around(date(2026, 11, 17), "quarter"))
@@ -71,13 +70,10 @@ class Allocation:
     """The part of a population's budget that one experiment has.
 
     Attributes:
-        population: The name of the population.
         opening: The digest of the population's first entry, which identifies it.
-        experiment: The name of the experiment.
         protects: The least that the experiment must protect.
         days: The period in which the budget may be spent; None where the population's is never renewed.
         unit: The column that identifies a person; empty where each record is a person.
-        public: The columns with public values.
         claim: The buckets of a layer that the experiment has; None where it is on everybody.
     """
 

@@ -64,7 +64,6 @@ class _Statements:
     """What is asked of the table of entries. To build a statement takes longer than to run it.
 
     Attributes:
-        table: The table.
         is_mine: The condition that an entry is one of this ledger.
     """
 
@@ -139,7 +138,6 @@ class Store(Database):
 
     Attributes:
         name: The name of the ledger; empty where the database holds one ledger without a name.
-        place: The address without the name.
     """
 
     def __init__(self, url: str | Path) -> None:

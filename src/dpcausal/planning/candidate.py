@@ -32,8 +32,6 @@ class Candidate:
     """An estimator and its expected error.
 
     Attributes:
-        estimator: The estimator, ready to use.
-        label: Its name, in words.
         half_width: The expected half width of the 95 % interval, which allows for the bias: the distance to the truth
             that the estimate stays within in 95 % of studies. Infinite where no interval is expected.
         sampling_sd: The standard deviation of the sampling error.

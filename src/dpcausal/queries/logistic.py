@@ -67,11 +67,7 @@ class Perturbation:
 
 @dataclass(frozen=True)
 class LogisticQuery(Query):
-    """The base of queries for coefficients of treatment on covariates.
-
-    Attributes:
-        covariates: The covariates.
-    """
+    """The base of queries for coefficients of treatment on covariates."""
 
     most_units: ClassVar[int] = 10**8
 

@@ -73,8 +73,6 @@ class Verdict:
     """A conclusion.
 
     Attributes:
-        kind: The conclusion in a word.
-        heading: The conclusion in a few words.
         text: The conclusion in a sentence, with the estimate and its interval.
         reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget` (or `sample or
             budget`, where noise hides which), differences between `sites`, `confounding`, or `noise` that leaves no

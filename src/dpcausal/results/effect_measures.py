@@ -27,12 +27,8 @@ class Measure:
     """An effect on another scale, such as a risk ratio.
 
     Attributes:
-        name: The measure.
-        estimate: Its estimate.
         low: The lower limit of its interval; minus infinity where there is none.
         high: The upper limit; infinity where there is none.
-        level: The level of the interval.
-        null: The value that means no effect.
     """
 
     name: str
@@ -54,7 +50,6 @@ class Test:
     Attributes:
         claim: What is claimed where the test succeeds, in words.
         p_value: The p-value of the hypothesis that the claim is false.
-        alpha: The level of the test.
     """
 
     __test__ = False  # for pytest

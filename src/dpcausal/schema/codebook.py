@@ -20,8 +20,6 @@ class CodebookColumn:
         label: What it means, in words; empty if the codebook does not say.
         kind: `real`, `binary` or `category`; empty if the codebook does not say, and `date` for dates.
         low: The least value, as written; empty if the codebook does not say.
-        high: The greatest value, as written.
-        values: The listed values, as written.
     """
 
     label: str = ""

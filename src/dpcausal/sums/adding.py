@@ -25,9 +25,7 @@ class Addends:
     """What an engine adds up.
 
     Attributes:
-        sums: The description.
         factors: What units are grouped by: numbers from 0 on.
-        numbers: What is added up in each group.
     """
 
     sums: Sums

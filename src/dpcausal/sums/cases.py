@@ -55,7 +55,6 @@ class Domain:
     Attributes:
         codes: How many codes each column of codes has, units outside the comparison included. All other columns are
             ticks from -GRID to GRID.
-        changes: The columns that may change.
         leaves: Whether a change may take a unit out of the comparison.
     """
 
@@ -95,9 +94,7 @@ class Slot:
     """Variables that are decided together.
 
     Attributes:
-        variables: Their numbers.
         cases: The cases, of which a unit takes one.
-        changes: Whether they may change between neighbours.
     """
 
     variables: tuple[int, ...]
@@ -110,11 +107,9 @@ class Form:
     """What a unit adds to one sum: a polynomial with integer coefficients, over `weight`, give or take `error`.
 
     Attributes:
-        terms: The polynomial.
         error: Between what the true number less the polynomial is, because the number is rounded.
         weight: The weight of the sum, in the unit of the polynomial.
         whole: Whether it is added up over all cells.
-        changes: Whether it can change between neighbours.
     """
 
     terms: tuple[tuple[Monomial, int], ...]

@@ -41,7 +41,6 @@ class Certificate:
     """A bound with what is needed to check it.
 
     Attributes:
-        norm: The norm of changes.
         bound: No neighbour moves the sums further, in units of their weights.
         cuts: Where ranges of variables are cut, for each kind of change; none where nothing is.
     """

@@ -22,7 +22,6 @@ class Choice:
         corners: The value of each variable in each state.
         bends: By how much the square of a variable may be below the line between the ends of its piece, in each state.
         pieces: The case and the piece of each variable that is squared, in each state.
-        size: How many states there are.
     """
 
     corners: dict[Side, list[int]] = field(default_factory=dict)
@@ -91,7 +90,6 @@ class Boxes:
     Attributes:
         ranges: The ranges of all variables, case by case.
         cases: The cases that units may be in: of each unit (`OLD`, `NEW`) one.
-        squared: The variables that are squared.
         alike: Those of which squares count alike before and after.
         cuts: Where ranges are cut, by variable and case.
     """

@@ -78,13 +78,7 @@ def largest(
 
 
 class _Tables:
-    """Tables that are added up, one for each set of choices.
-
-    Attributes:
-        values: The tables, by their choices.
-        sizes: How many states each choice has.
-        keys_of: The tables of each choice.
-    """
+    """Tables that are added up, one for each set of choices."""
 
     def __init__(self, sizes: Mapping[int, int]) -> None:
         self.values: dict[Key, Array] = {}

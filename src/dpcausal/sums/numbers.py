@@ -32,9 +32,6 @@ class Number:
 
     Attributes:
         low: Its least value, whatever the unit.
-        high: Its greatest value.
-        nodes: How many nodes its tree has.
-        depth: How deep its tree is.
     """
 
     low: int = field(init=False, repr=False, compare=False)

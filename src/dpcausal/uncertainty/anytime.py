@@ -28,8 +28,6 @@ class LooksSoFar:
     """Which look of a schedule a result is.
 
     Attributes:
-        look: The number of this look.
-        all: How many looks the schedule has.
         progress: The number of units so far, noise included, over the planned one.
     """
 

@@ -46,7 +46,6 @@ class NoiseTerm:
     """One independent part of an estimate's privacy noise, to first order.
 
     Attributes:
-        family: Its distribution.
         scale: The scale of a Laplace, the standard deviation of a Gaussian, in the estimate's units.
         parts: The number of independent parts of one size that it is the sum of; their variances add up to its own. A
             sum of shares of Laplace noise need not be a whole number of parts: it is the difference of two Gamma

@@ -34,7 +34,6 @@ class JointNoise:
     """One independent part of the privacy noise, and how far it moves each estimate, to first order.
 
     Attributes:
-        family: Its distribution.
         scales: For each estimate, the derivative by the released number times the scale of its noise; with its sign.
         parts: The number of independent parts of one size that it is the sum of.
     """
@@ -49,7 +48,6 @@ class JointEstimate:
     """Several estimates with their joint error.
 
     Attributes:
-        names: What each is.
         values: The estimates, noise included.
         sampling: The covariance of their sampling errors.
         noise: The privacy noise in them, part by part.

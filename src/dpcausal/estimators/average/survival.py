@@ -243,8 +243,6 @@ class _Words:
     """What an effect says about itself.
 
     Attributes:
-        estimand: The estimand.
-        method: The method.
         assumptions: What must hold, apart from how cells were read.
         names: The contrasts, each with its name in results.
         curves: The curves, each with its name in results.

@@ -14,11 +14,7 @@ _NOBODY = "scrypt:32768:8:1$n0b0dyn0b0dyn0bo$" + "0" * 128
 
 
 class Accounts:
-    """Logins with hashes of their passwords, in a file that only its owner can read.
-
-    Args:
-        folder: The folder that the console shows.
-    """
+    """Logins with hashes of their passwords, in a file that only its owner can read."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE

@@ -28,7 +28,6 @@ class StudyAtSite:
 
     Attributes:
         state: `answered`, `undecided`, `refused`, `silent` or `not asked`.
-        words: The reason, in words.
         at: When its message arrived; empty without one.
     """
 
@@ -42,12 +41,8 @@ class AskedStudy:
     """A study that was sent to sites.
 
     Attributes:
-        request: The id of the request.
         digest: The digest of the study.
-        study: The study.
         at: When it was first asked.
-        attempts: How often it was sent.
-        cells: What each site did, by name.
     """
 
     request: str
@@ -65,13 +60,7 @@ class AskedStudy:
 
 @dataclass(frozen=True)
 class NetworkCertificate:
-    """A certificate that the network's authority signed.
-
-    Attributes:
-        name: Whose it is.
-        until: The last day of its validity.
-        days: The number of days left.
-    """
+    """A certificate that the network's authority signed."""
 
     name: str
     until: str
@@ -95,11 +84,7 @@ class _NoTransport:
 
 
 class CoordinatorFolder:
-    """The workspace of a coordinator, as it is now. One is made for each page.
-
-    Args:
-        folder: The workspace.
-    """
+    """The workspace of a coordinator, as it is now. One is made for each page."""
 
     def __init__(self, folder: Path) -> None:
         self._workspace = Workspace(folder)

@@ -24,9 +24,7 @@ class Provider:
     """An OpenID Connect provider.
 
     Attributes:
-        issuer: Its address, as its tokens name it.
         client_id: The name under which it knows this console.
-        client_secret: The secret that goes with this name.
     """
 
     issuer: str

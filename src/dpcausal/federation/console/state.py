@@ -43,7 +43,6 @@ class Note:
     """A remark of the console to itself.
 
     Attributes:
-        text: The remark.
         at: When it was made, in seconds.
     """
 

@@ -30,7 +30,6 @@ class RestoredWorkspace:
     """A workspace that was restored.
 
     Attributes:
-        manifest: What the backup said about itself.
         found: The sites and requesters in it, in words.
         missing: The settings whose secrets the backup does not hold.
     """

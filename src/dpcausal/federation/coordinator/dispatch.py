@@ -32,10 +32,6 @@ class Dispatcher:
     A withdrawn study is asked no more: a site that does not know of the withdrawal would pay for it.
 
     Attributes:
-        roster: The sites.
-        key: The key that signs requests.
-        transport: Carries requests to sites.
-        requests: Stores requests and messages.
         timeout: Seconds that the transport may take for each attempt.
         attempts: The largest number of attempts for a site.
         on_response: Called with each response, as soon as it is known.

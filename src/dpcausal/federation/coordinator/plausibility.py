@@ -42,10 +42,7 @@ class SiteAnswer:
     """The answer of one site.
 
     Attributes:
-        n: Its number of units.
         arm_sizes: The number of units in each arm, where that is public.
-        releases: Its releases.
-        effect: The effect that they give.
     """
 
     n: int
@@ -78,7 +75,6 @@ class _Violation:
     """A number that cannot be negative, and is.
 
     Attributes:
-        what: What that means, in words.
         distance: How far it is below 0, in standard deviations of its noise.
     """
 

@@ -37,10 +37,8 @@ class SiteResponse:
     """The outcome of asking one site.
 
     Attributes:
-        site: The site's name.
         words: What the site did, for people to read.
         message: Its message; None unless it is valid.
-        text: The signed text of that message.
     """
 
     site: str
@@ -71,15 +69,7 @@ def signed_by(sealed: object, roster: Roster) -> tuple[str, Message] | None:
 
 
 def why_invalid(message: Message, site: str, question: Question, units: int | None, before: Sequence[Message]) -> str:
-    """Return why a message that a site signed is invalid; empty if it is valid.
-
-    Args:
-        message: The message.
-        site: The site that signed it.
-        question: The request, with its study.
-        units: The site's number of units, where the roster has it.
-        before: The site's earlier messages about the same study.
-    """
+    """Return why a message that a site signed is invalid; empty if it is valid."""
     sizes = [
         (earlier.n, earlier.arm_sizes)
         for earlier in before

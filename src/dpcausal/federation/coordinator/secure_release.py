@@ -89,12 +89,7 @@ def check_sites(settings: SecureSettings, roster: Roster) -> None:
 
 
 def secure_caveats(settings: SecureSettings, count: int) -> tuple[str, ...]:
-    """Return what readers of an effect from a secure sum should know.
-
-    Args:
-        settings: The study's terms.
-        count: The number of sites in the sum.
-    """
+    """Return what readers of an effect from a secure sum should know."""
     noise = f"each site added a share of the noise, and the shares of {settings.honest} honest sites are one table's"
     against = "the coordinator" + (
         f" together with up to {settings.colluding} sites" if settings.colluding else " alone"

@@ -39,7 +39,6 @@ class OpenedSum:
     """The sum over sites, and what each site did.
 
     Attributes:
-        ticks: The sums, as integers.
         responses: What each site of the study did; the sites in the sum have answered with their masked numbers.
     """
 

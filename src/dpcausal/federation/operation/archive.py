@@ -38,7 +38,6 @@ class Manifest:
         name: The name of the site, or of the coordinator's folder.
         at: When it was taken, in seconds since 1970.
         dpcausal: The version of dpcausal that took it.
-        with_keys: Whether private keys are in it.
         files: The SHA-256 of each file.
         left_out: What is not in it, in words.
         format: The version of the format.

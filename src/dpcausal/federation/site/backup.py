@@ -40,7 +40,6 @@ class Restored:
     """A site that was restored.
 
     Attributes:
-        manifest: What the backup said about itself.
         found: The people, requesters and last decisions in it, in words.
         missing: The settings whose secrets the backup does not hold.
         stopped: Why the site does not answer yet; empty if it does.

@@ -18,11 +18,7 @@ _LOCK = ".changes"
 
 
 class Changes:
-    """The changes of one site. Neither its key nor its table is needed.
-
-    Args:
-        folder: The site's folder.
-    """
+    """The changes of one site. Neither its key nor its table is needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,10 +59,6 @@ class Changes:
     def add_person(self, person: Person, by: str = "") -> None:
         """Add a person to the people of the site.
 
-        Args:
-            person: The person.
-            by: Who adds the person, for the audit log.
-
         Raises:
             StudyError: If somebody has this name, key or login already.
             LedgerError: If the audit log cannot be written.
@@ -83,10 +75,6 @@ class Changes:
     def remove_person(self, name: str, by: str = "") -> Person:
         """Remove a person from the people of the site, and return who that was. The person's approvals count no more.
 
-        Args:
-            name: The person's name.
-            by: Who removes the person, for the audit log.
-
         Raises:
             StudyError: If the site has no such person.
             LedgerError: If the audit log cannot be written.
@@ -98,12 +86,7 @@ class Changes:
         return person
 
     def set_console_key(self, public: str, by: str = "") -> None:
-        """Record the public key of the site's console, which signs the decisions of people with a login.
-
-        Args:
-            public: The key.
-            by: Who records it, for the audit log.
-        """
+        """Record the public key of the site's console, which signs the decisions of people with a login."""
         words = f"given the key {public}{_by(by)}"
         with self.recorded():
             set_console_key(self._folder, public)

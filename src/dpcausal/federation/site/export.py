@@ -34,14 +34,10 @@ class LoggedEvent:
     """One event of the audit log, with what it cost.
 
     Attributes:
-        at: The time; of an answer the day.
-        event: What happened.
-        who: Who decided, or the requester.
         study: The digest of the study.
         name: The name of the study; empty where its file is not there any more.
         detail: The reason of a decision, or the code of an answer.
         epsilon: What the ledger debited for the releases that left for the first time; None in other events.
-        delta: The same for delta.
         receipts: The receipts of all releases in an answer, those that were paid for before included.
         signed: The signed decision; empty in other events.
         digest: The digest of the entry in the audit log.

@@ -28,13 +28,7 @@ SESSIONS = "sessions"
 
 
 class Sessions:
-    """The sessions of a site, in files that only their owner can read.
-
-    Args:
-        folder: Their folder.
-        site: The site's name.
-        public_key: The site's public signing key.
-    """
+    """The sessions of a site, in files that only their owner can read."""
 
     def __init__(self, folder: Path, site: str, public_key: str) -> None:
         self._folder, self._site, self._public_key = folder, site, public_key

@@ -56,10 +56,7 @@ class ValueRange:
     """What an expression can be.
 
     Attributes:
-        kind: The type that it is computed in.
         low: Its least value; None where it may be anything of its type, NULL and NaN too.
-        high: Its greatest value.
-        whole: Whether it has no fraction.
     """
 
     kind: Kind

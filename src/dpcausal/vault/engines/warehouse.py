@@ -65,13 +65,7 @@ class WarehouseEngine:
     __slots__ = ("_families", "_here", "_schema", "_streamed", "_warehouse")
 
     def __init__(self, warehouse: Warehouse, schema: "Schema", streamed: "DuckDBEngine") -> None:
-        """Open an engine over a table.
-
-        Args:
-            warehouse: The table.
-            schema: What is public about it.
-            streamed: The same table as DuckDB reads it.
-        """
+        """Open an engine over a table."""
         self._warehouse, self._schema, self._streamed = warehouse, schema, streamed
         own = warehouse.families
         columns = dict(zip(column_names(schema), (*schema.columns, schema.treatment.every_arm), strict=True))

@@ -45,12 +45,7 @@ _FEWEST = 0.02
 
 
 def inspect(place: str, schema: Schema) -> Iterator[str]:
-    """Yield what whoever keeps a table should know before anybody asks it, line by line.
-
-    Args:
-        place: Where the table is, as for a vault.
-        schema: What is declared about it.
-    """
+    """Yield what whoever keeps a table should know before anybody asks it, line by line."""
     yield from mistakes_in_lines(place)
     engine = _opened(place, schema)
     ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608

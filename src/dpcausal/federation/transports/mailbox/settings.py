@@ -24,7 +24,6 @@ class Mailbox:
     """A mailbox in a folder: its settings, its authority and the server's certificate.
 
     Attributes:
-        folder: The folder.
         address: The address under which sites and coordinators call the server.
         database: The SQLAlchemy address of the database; the file of a relative one is in the folder.
         requesters: The public keys of those who may send requests, by name.

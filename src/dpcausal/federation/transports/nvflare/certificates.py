@@ -35,11 +35,7 @@ class Validity:
     """When a kit can be used: while both its certificate and that of its authority are valid.
 
     Attributes:
-        kit: The kit's path.
         start: The first moment.
-        end: The last moment.
-        name: The name in the kit's certificate.
-        remedy: How to renew it.
     """
 
     kit: Path
