@@ -35,9 +35,6 @@ def read_codebook(file: Path) -> dict[str, CodebookColumn]:
     The layout follows from the header: a data dictionary of REDCap, the field-level file of an OMOP common data model,
     or a csv file with a column `name` and any of `label`, `type`, `low`, `high` and `values`, where values are
     separated by `|`.
-
-    Raises:
-        StudyError: If the file cannot be read, or its header is of none of these layouts.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:

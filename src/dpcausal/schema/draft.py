@@ -37,11 +37,7 @@ schema = Schema(
 
 
 def draft_of(frame: object) -> str:
-    """Return the declaration to fill in, as Python.
-
-    Raises:
-        TableError: If it is no pandas, polars or pyarrow table.
-    """
+    """Return the declaration to fill in, as Python."""
     return _DRAFT.format(
         covariates="\n".join(
             f"        {_LINES[family].format(name=_quoted(name))}" for name, family in _families(frame).items()

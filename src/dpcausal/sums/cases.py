@@ -134,11 +134,7 @@ class Model:
 
 
 def model_of(description: Sums, domain: Domain) -> Model:
-    """Return what one unit may add to the sums of a description.
-
-    Raises:
-        QueryError: If the description has no weights, or columns that the domain has not.
-    """
+    """Return what one unit may add to the sums of a description."""
     trees = (*description.cells, *description.numbers.values(), *description.whole.values())
     if description.everyone and domain.leaves:  # a unit outside the comparison is added up, and has no arm
         domain = replace(domain, changes=domain.changes | ARMS)

@@ -92,9 +92,6 @@ def _moved_exactly(  # noqa: PLR0913 (what a bound is of, and how it is found)
     """Return how far pairs of a kind move all sums at most, to the power of the norm; every rounding is up.
 
     Where there are too many cases, the bound is for more pairs than there are, in two ways, of which the better counts.
-
-    Raises:
-        TooManyStatesError: If there are too many cases all the same.
     """
     found = []
     for each in (model, loosened(model)):

@@ -147,11 +147,7 @@ _LEARNERS: dict[str, Learner] = {"R": "residual", "DR": "augmented"}
 
 
 def learner_of(meta_learner: str) -> Learner:
-    """Return the regression of a meta-learner by its name.
-
-    Raises:
-        QueryError: If it is neither.
-    """
+    """Return the regression of a meta-learner by its name."""
     if meta_learner not in _LEARNERS:
         raise QueryError(
             expected="a meta_learner, R or DR",

@@ -20,11 +20,7 @@ class Accounts:
         self._file = folder / FILE
 
     def set_password(self, login: str, password: str) -> None:
-        """Create an account, or change its password.
-
-        Raises:
-            StudyError: If the password is too short or too long.
-        """
+        """Create an account, or change its password."""
         if not _SHORTEST <= len(password) <= _LONGEST:
             raise StudyError(
                 expected=f"a password of {_SHORTEST} to {_LONGEST} characters",

@@ -131,11 +131,7 @@ class CoordinatorFolder:
         return next((each for each in self.studies if each.request == request), None)
 
     def effect(self, asked: AskedStudy) -> Effect:
-        """Compute the effect from the answers that are stored, in a copy of the store.
-
-        Raises:
-            DpcausalError: If no site answered, or the effect cannot be computed.
-        """
+        """Compute the effect from the answers that are stored, in a copy of the store."""
         workspace = self._workspace
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "requests.db"

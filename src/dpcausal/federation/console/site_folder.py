@@ -260,11 +260,7 @@ class SiteFolder:
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
-        """Sign a person's decision with the console's key, and record it.
-
-        Raises:
-            DpcausalError: If it does not count, for instance because the person requests the study.
-        """
+        """Sign a person's decision with the console's key, and record it."""
         if not (self.folder / KEY).exists():
             raise StudyError(
                 problem="The console has no key of its own, which signs decisions",

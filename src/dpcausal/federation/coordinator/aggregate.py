@@ -141,9 +141,6 @@ def replay_estimate(
     """Return the effect that the study's estimator computes from a site's releases.
 
     `check` is called with each release and the schema that it was asked with: estimators may find scales of covariates.
-
-    Raises:
-        TransportError: If the site's releases are not those that the estimator asks for.
     """
     guarantee = study.guarantee(site)
     source = Replay(study.schema, message.n or 0, message.arm_sizes, releases, check)

@@ -51,9 +51,6 @@ def check_range(
     """Raise if no tables of so many units, within the schema's bounds, have this sum, whatever the noise.
 
     Which site sent wrong numbers cannot be seen: only the sum is opened.
-
-    Raises:
-        RefusedError: If the sum is impossible.
     """
     messages = [response.message for response in responses.values() if response.message]
     n = sum(message.n or 0 for message in messages)
@@ -74,11 +71,7 @@ def check_range(
 
 
 def check_sites(settings: SecureSettings, roster: Roster) -> None:
-    """Raise unless the roster has all sites of a secure sum, with the same keys.
-
-    Raises:
-        StudyError: If it lacks a site, or has another key for it.
-    """
+    """Raise unless the roster has all sites of a secure sum, with the same keys."""
     other = [site for site, key in settings.sites.items() if site not in roster.sites or roster.sites[site].key != key]
     if other:
         raise StudyError(

@@ -73,11 +73,7 @@ class SecureRounds:
         self._begun = self._stored_requests()
 
     def run(self) -> OpenedSum:
-        """Run the rounds that are left, and open the sum.
-
-        Raises:
-            RefusedError: If too few sites answered a round, or the sum cannot be opened.
-        """
+        """Run the rounds that are left, and open the sum."""
         responses, is_new = dict[str, SiteResponse](), "unmask" not in self._begun
         keys = self._round("keys", self._settings.sites, (), responses)
         shares = self._round("shares", keys, _texts(keys.values()), responses)

@@ -140,11 +140,7 @@ def write_archive(
 
 @contextmanager
 def read_archive(file: Path, kind: str, target: Path) -> Iterator[tuple[Path, Manifest]]:
-    """Give a folder with the checked files of a backup; it becomes the target when the block ends without an error.
-
-    Raises:
-        StudyError: If the file is not a backup of this kind, or was changed, or if the target exists.
-    """
+    """Give a folder with the checked files of a backup; it becomes the target when the block ends without an error."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StudyError(
             problem=f"{target} holds files, and must be a new or an empty folder",

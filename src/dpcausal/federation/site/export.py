@@ -57,11 +57,7 @@ class LoggedEvent:
 
 
 def events(site: Site) -> Iterator[LoggedEvent]:
-    """Yield the events of a site, verified. A price belongs to the first answer that held its receipt.
-
-    Raises:
-        LedgerError: If the audit log or the ledger is not intact.
-    """
+    """Yield the events of a site, verified. A price belongs to the first answer that held its receipt."""
     names = {each.digest: each.name for each in site.studies()}
     prices, paid = _prices(site.ledger()), set[str | None]()
     for entry in site.audit_log.stream():

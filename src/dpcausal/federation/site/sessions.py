@@ -65,22 +65,13 @@ class Sessions:
             return answer
 
     def mask(self, request: Request, settings: SecureSettings, ledger: Ledger, count: int) -> tuple[list[int], str]:
-        """Return the mask of the round `masked`, and the digest of the members with which it cancels.
-
-        Raises:
-            SessionError: As `answer`.
-            TransportError: As `answer`.
-        """
+        """Return the mask of the round `masked`, and the digest of the members with which it cancels."""
         carried: Mapping[str, Any] = verified_bodies(request, settings.sites)
         with self._session(digest_of_text(request.study), settings, ledger, new=False) as session:
             return session.mask(carried, count), session.members_digest
 
     def end(self, study: str) -> None:
-        """End the session of a study: erase its secrets. It answers nothing new from then on, and none other begins.
-
-        Raises:
-            SessionError: If there is none.
-        """
+        """End the session of a study: erase its secrets. It answers nothing new from then on, and none other begins."""
         with _lock(self._folder):
             file = self._folder / f"{study}.json"
             session = _stored(file)

@@ -14,11 +14,7 @@ _MAX_LENGTH = 40
 
 
 def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
-    """Return an empty figure of this size in inches, and its axes.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """Return an empty figure of this size in inches, and its axes."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
     except ImportError:

@@ -145,11 +145,7 @@ class SchemaEngine(Engine, Protocol):
 
 
 def with_schema(engine: Engine, schema: Schema) -> Engine:
-    """Return the same table seen through another schema.
-
-    Raises:
-        EngineError: If the engine has one schema only.
-    """
+    """Return the same table seen through another schema."""
     if not isinstance(engine, SchemaEngine):
         raise EngineError(
             expected="an engine with the method with_schema",

@@ -66,11 +66,7 @@ class Client:
     def call(
         self, method: str, path: str, document: Mapping[str, Any] | None = None, **query: object
     ) -> dict[str, Any]:
-        """Make a signed call, and return the document in its reply.
-
-        Raises:
-            CallFailedError: If it failed, for one of a fixed list of reasons.
-        """
+        """Make a signed call, and return the document in its reply."""
         target = f"{path}?{urlencode(query)}" if query else path
         body = b"" if document is None else json.dumps(document).encode()
         header = sign_call(self._key, self.address, method, target, body)

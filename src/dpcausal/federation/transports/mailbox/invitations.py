@@ -53,11 +53,7 @@ class Invitation:
 
     @classmethod
     def from_token(cls, token: str) -> Self:
-        """Read a token.
-
-        Raises:
-            StudyError: If it is not a token, or not a whole one.
-        """
+        """Read a token."""
         invitation = None
         try:
             text = token.strip().removeprefix(_PREFIX)

@@ -55,11 +55,7 @@ def client_in(folder: Path, key: Key) -> Client:
 
 
 def connected_address(folder: Path) -> str:
-    """Return the address of the server that was joined in a folder.
-
-    Raises:
-        StudyError: If none was joined.
-    """
+    """Return the address of the server that was joined in a folder."""
     with redact_errors(OSError, ValueError, KeyError, instead=lambda _: _not_joined(folder)):
         return str(tomllib.loads((folder / _CONNECTION).read_text(encoding="utf-8"))["address"])
 

@@ -56,11 +56,7 @@ class Mailbox:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the mailbox in a folder.
-
-        Raises:
-            StudyError: If there is none.
-        """
+        """Read the mailbox in a folder."""
         with redact_errors(OSError, ValueError, instead=lambda error: _absent(folder, error)):
             document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
         check_format(FILE, document, VERSION, {})

@@ -78,11 +78,7 @@ class MailboxTransport:
             )
 
     def withdraw(self, requests: Sequence[str]) -> None:
-        """Close the deliveries of requests that sites have not answered.
-
-        Raises:
-            CallFailedError: If the server cannot be reached, or refuses.
-        """
+        """Close the deliveries of requests that sites have not answered."""
         self._client.call("POST", "/withdrawals", {"requests": list(requests)})
         self._client.close()
 

@@ -46,11 +46,7 @@ class Validity:
 
     @classmethod
     def of(cls, kit: Path) -> "Validity":
-        """Read the certificates of a kit.
-
-        Raises:
-            CertificateError: If a certificate is missing or cannot be read.
-        """
+        """Read the certificates of a kit."""
         own = _read(next(iter(sorted(kit.glob("startup/[cs]*.crt"))), kit / "startup" / "client.crt"))
         root = _read(kit / "startup" / "rootCA.pem")
         name = own.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value
@@ -63,11 +59,7 @@ class Validity:
         return (self.end - now) // _DAY
 
     def check(self, now: datetime) -> None:
-        """Raise unless the kit can be used now.
-
-        Raises:
-            CertificateError: If its certificate has expired or is not valid yet.
-        """
+        """Raise unless the kit can be used now."""
         if now > self.end:
             raise CertificateError(
                 expected="a certificate that has not expired",
@@ -92,11 +84,7 @@ class Validity:
 
 
 def check_certificate(kit: Path) -> None:
-    """Raise unless a kit can be used now; print a warning if its certificate expires soon.
-
-    Raises:
-        CertificateError: If its certificate has expired, is not valid yet, or cannot be read.
-    """
+    """Raise unless a kit can be used now; print a warning if its certificate expires soon."""
     validity, now = Validity.of(kit), datetime.now(UTC)
     validity.check(now)
     if warning := validity.warning(now):

@@ -44,11 +44,7 @@ def harden(kit: Path) -> None:
 
 
 def check_hardened(kit: Path) -> None:
-    """Check that a kit's settings are exactly the hardened ones.
-
-    Raises:
-        TransportError: If some differ. The error lists them.
-    """
+    """Check that a kit's settings are exactly the hardened ones."""
     found = list(_permissive(kit))
     if found:
         raise TransportError(
