@@ -4,21 +4,14 @@ import json
 from collections.abc import Mapping
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from dpcausal.errors import MissingExtraError, SessionError, redact_errors
-
-try:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-    from cryptography.hazmat.primitives.ciphers import Cipher
-    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-except ImportError:
-    raise MissingExtraError(
-        problem="The library cryptography, which signs and masks messages, is not installed",
-        hint='pip install "dpcausal[federation]".',
-    ) from None
+from dpcausal.errors import SessionError, redact_errors
 
 _DOMAIN = "dpcausal secure sum 1"
 

@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from dpcausal.errors import MissingExtraError
+from dpcausal.errors import require_library
 from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
@@ -15,13 +15,9 @@ _MAX_LENGTH = 40
 
 def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
     """Return an empty figure of this size in inches, and its axes."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise MissingExtraError(
-            problem="The library matplotlib, which draws figures, is not installed",
-            hint="pip install 'dpcausal[plots]'.",
-        ) from None
+    require_library("matplotlib", "draws figures", "plots")
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
     figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
