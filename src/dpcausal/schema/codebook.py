@@ -51,7 +51,11 @@ def read_codebook(file: Path) -> dict[str, CodebookColumn]:
     for key, read in _LAYOUTS.items():
         if lines and key in lines[0]:
             found = {name: column for line in lines for name, column in read(line) if name}
-            check_plain_text("codebook", [text for column in found.values() for text in _texts(column)], StudyError)
+            check_plain_text(
+                "codebook",
+                [text for each in found.values() for text in (each.label, each.low, each.high, *each.values)],
+                StudyError,
+            )
             return found
     raise _unusable(file, "no such header")
 
@@ -62,10 +66,6 @@ def _unusable(file: Path, got: str) -> StudyError:
         f"OMOP ({got})",
         hint="write the header name,label,type,low,high,values, and one line for each column of the table.",
     )
-
-
-def _texts(column: CodebookColumn) -> tuple[str, ...]:
-    return (column.label, column.low, column.high, *column.values)
 
 
 def _plain(line: Line) -> Iterator[tuple[str, CodebookColumn]]:

@@ -159,7 +159,8 @@ class Study(metaclass=Constructor):
                 hint="on one table, call their estimators with the vault.",
             )
         asked = [each.query.name for each in self.questions()]
-        if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
+        adds_up = settings or [each.query.adds_up for each in self.questions()] == [True]
+        if self.pooling == "sums" and (self.epsilons or not adds_up):
             raise StudyError(
                 problem="Sums need one query whose answers add up over sites, with the same epsilon everywhere, not "
                 f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
@@ -185,10 +186,6 @@ class Study(metaclass=Constructor):
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
-
-    @property
-    def _adds_up(self) -> bool:
-        return [each.query.adds_up for each in self.questions()] == [True]
 
     @property
     def secure_settings(self) -> SecureSettings | None:

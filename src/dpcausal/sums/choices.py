@@ -70,17 +70,13 @@ class Choice:
             while len(left) > 1:
                 most = max(left, key=bends.__getitem__)
                 kept.append(most)
-                left = [state for state in left if not _covers(bends[most], bends[state])]
+                left = [state for state in left if not all(map(operator.ge, bends[most], bends[state]))]
             kept += left
         kept.sort()
         self.corners = {side: [values[state] for state in kept] for side, values in self.corners.items()}
         self.bends = {side: [values[state] for state in kept] for side, values in self.bends.items()}
         self.pieces = {side: [values[state] for state in kept] for side, values in self.pieces.items()}
         self.size = len(kept)
-
-
-def _covers(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(map(operator.ge, one, other))
 
 
 @dataclass(frozen=True)

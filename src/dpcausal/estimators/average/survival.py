@@ -118,7 +118,7 @@ class Survival(BaseEstimator):
             found = WeightedFollowUp.released(query, weighting, source, allowed)
             guarantee, receipts, weighted = found.histogram.guarantee, found.histogram.receipts, found.histogram
         else:
-            guarantee = narrower(query, source, allowed, "beyond_1" + _first(query, source))
+            guarantee = narrower(query, source, allowed, "beyond_1" + query.strata(source.schema)[0])
             release = source.release(query, guarantee)
             found, receipts, weighted = FollowUp.of(query, release, source), (release.receipt,), None
         words = _Words.of(self, query, source.schema, weighted)
@@ -187,10 +187,6 @@ def _times(grid: Sequence[float] | int, time: Real) -> Sequence[float]:
     if isinstance(grid, int) and not isinstance(grid, bool) and grid > 0:
         return *(time.low + (time.high - time.low) * place / grid for place in range(1, grid)), time.high
     return grid  # type: ignore[return-value]  # which the query checks
-
-
-def _first(query: EventCounts, source: Source) -> str:
-    return query.strata(source.schema)[0]
 
 
 def _contrasts(found: FollowUp, words: "_Words") -> dict[str, tuple[Array, Array]]:

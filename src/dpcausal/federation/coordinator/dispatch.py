@@ -71,7 +71,11 @@ class Dispatcher:
             if site in stored:
                 self.on_response(response)
         for attempt in range(0 if closed else self.attempts):
-            waiting = [site for site, response in found.items() if _is_retryable(response)]
+            waiting = [
+                site
+                for site, response in found.items()
+                if response.message is None or response.message.code in _RETRYABLE
+            ]
             if not waiting:
                 break
             if attempt:
@@ -174,8 +178,3 @@ _SILENT = "did not answer"
 _WITHDRAWN = "was not asked: the study is withdrawn"
 _REVOKED = "is revoked in the roster, and was not asked"
 _INVALID = "sent an invalid response"
-
-
-def _is_retryable(response: SiteResponse) -> bool:
-    """Return whether another attempt may bring an answer."""
-    return response.message is None or response.message.code in _RETRYABLE

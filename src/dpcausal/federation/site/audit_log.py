@@ -146,7 +146,7 @@ class AuditLog:
         with self._locked() as descriptor:
             if self._head(descriptor).size < size:
                 return False
-            start = _last_line(descriptor, size)
+            start = _after_newline(descriptor, max(size - 1, 0))  # of the last complete line
             try:
                 return (read_entry(0, os.pread(descriptor, size - start, start)).digest if size else "") == digest
             except LedgerError:  # no line ends there
@@ -276,11 +276,6 @@ def _verified(file: BinaryIO, size: int) -> Iterator[tuple[LogEntry, int]]:
 def _complete_size(descriptor: int) -> int:
     """Return the size of all complete lines: after a power cut, a partial line at the end does not count."""
     return _after_newline(descriptor, os.fstat(descriptor).st_size)
-
-
-def _last_line(descriptor: int, size: int) -> int:
-    """Return where the last of the complete lines begins."""
-    return _after_newline(descriptor, max(size - 1, 0))
 
 
 def _after_newline(descriptor: int, end: int) -> int:
