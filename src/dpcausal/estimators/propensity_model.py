@@ -30,8 +30,7 @@ class PropensityModel(BaseEstimator):
 
     Privacy:
         One query: a private logistic regression. Covariates need public bounds or values; the outcome is not read.
-        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.
