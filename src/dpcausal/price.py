@@ -58,7 +58,6 @@ class Price:
 
         Args:
             document: The values in its file, or its attributes.
-            site: The site, where there are several.
         """
         epsilon = document.get("epsilons", {}).get(site, document["epsilon"])
         required = document.get("requires", {}).items()

@@ -90,10 +90,6 @@ def debits_of(
     What is asked twice is debited once, and so are all looks of a schedule.
 
     Args:
-        asked: The queries.
-        schema: What is public about the table.
-        as_of: The version of the data.
-        rule: How the ledger adds up prices.
         session: For a secure sum, the digest of the study: its queries are debited together.
     """
     found: dict[str, list[Event]] = {}
@@ -179,11 +175,7 @@ class Noisy:
 
 @dataclass(frozen=True)
 class PublicValue:
-    """A number that leaves without noise. Its query must have declared it.
-
-    Attributes:
-        because: Why it needs no noise.
-    """
+    """A number that leaves without noise. Its query must have declared it."""
 
     name: str
     value: float
@@ -364,7 +356,6 @@ class Contribution:
 
     Attributes:
         masked: For each coordinate, the integer with its share of noise and its mask, modulo 2^64.
-        question: The digest of what was asked.
     """
 
     masked: tuple[int, ...]

@@ -222,7 +222,6 @@ class RequiringSource(WrappedSource):
     """A source as queries see it that require some covariates: units that lack one of them are outside the comparison.
 
     Args:
-        source: The other source.
         required: The covariates; one that declares `missing` is never lacking.
     """
 
@@ -302,8 +301,6 @@ def units_compared(source: Source, release: Release, value: ValueOf | None = Non
     """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise.
 
     Args:
-        source: What was asked.
-        release: What was released.
         value: In a formula, what returns the number of a name in place of the release.
     """
     if source.arm_sizes is not None:

@@ -31,7 +31,6 @@ def ask_to_confirm(question: str, otherwise: str, *, yes: bool) -> None:
     """Ask, unless that was done before; end the command where the answer is no, or there is nobody to ask.
 
     Args:
-        question: The question.
         otherwise: What to say where the answer is no.
         yes: Whether the person, or a program, said yes on the command line.
     """

@@ -28,7 +28,6 @@ class Reading:
     """A noisy number with a bar for its privacy noise.
 
     Attributes:
-        value: The number as released.
         bar: The half width of its 95 % noise bar.
     """
 

@@ -38,7 +38,6 @@ def epsilon_by_name(
 
     Args:
         positions: How many arguments may be given by position.
-        example: A right call.
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

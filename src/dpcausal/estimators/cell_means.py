@@ -140,7 +140,6 @@ class CellMeans:
         """Return functions of the cells' means and sizes, with their joint error.
 
         Args:
-            names: What each is.
             formula: It takes the means, from the middle of the outcome's range, and the sizes, each stratum by arm.
         """
         by_mean, by_size = np.moveaxis(slopes(lambda both: formula(*both), [self.means, self.sizes]), 1, 0).reshape(

@@ -73,8 +73,6 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     Where answers are added up over sites, there are scales of numbers that declare `typical` only.
 
     Args:
-        source: What will be asked.
-        covariates: The covariates of the models.
         guarantee: What may be spent on scales and models together.
     """
     covariates_named(covariates, source.schema)  # before anything is spent

@@ -27,7 +27,6 @@ class Quantile:
 
     Attributes:
         low: The lower limit at 95 %.
-        high: The upper limit.
         slope: The quantile's change with the share of outcomes below it, over the interval.
         bounded: Whether the interval reaches one of the outcome's bounds.
     """
@@ -110,7 +109,6 @@ class Distributions:
 
     Attributes:
         arms: The arms, control first.
-        release: The noisy counts.
     """
 
     arms: tuple[Arm, Arm]

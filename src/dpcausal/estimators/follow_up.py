@@ -30,11 +30,7 @@ _CLEAR = 4.0
 
 @dataclass(frozen=True)
 class FollowUp:
-    """Counts as a release holds them, made to add up to the public number of units.
-
-    Attributes:
-        release: The answer to `EventCounts`.
-    """
+    """Counts as a release holds them, made to add up to the public number of units."""
 
     release: Release
     source: Source
@@ -118,9 +114,7 @@ class FollowUp:
         """Return estimates with their joint error.
 
         Args:
-            names: What each is.
-            values: The estimates.
-            slopes: Their derivatives by the counts, on the axes of `counts`.
+            slopes: The values' derivatives by the counts, on the axes of `counts`.
         """
         moved = self._adding_up(slopes.reshape(len(names), *self.counts.shape), 0.0).reshape(len(names), -1)
         return JointEstimate(

@@ -55,7 +55,6 @@ def limit_bias(bias: float, error: float) -> str:
 
     Args:
         bias: The estimated bias; 0 where noise hides it.
-        error: The standard error of the estimate.
     """
     if bias <= MOST_LIMIT_BIAS * error:
         return ""
@@ -84,7 +83,6 @@ def hidden_names(resolution: Sequence[float], features: Sequence[str]) -> tuple[
 
     Args:
         resolution: Each feature's variance in standard deviations of the noise in it.
-        features: Their names.
     """
     return tuple(name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION)
 
@@ -104,7 +102,6 @@ def not_adjusted(
 
     Args:
         resolution: Each feature's variance in standard deviations of the noise in it.
-        covariates: The features of each covariate.
         unread: The covariates of which every cell may be unreadable.
     """
     features = [name for names in covariates.values() for name in names]
@@ -126,7 +123,6 @@ def whole_range(half_width: float, bounds: tuple[float, float], covariates: Sequ
     Args:
         half_width: Half the width of the 95 % interval.
         bounds: The outcome's bounds; an effect lies between low - high and high - low.
-        covariates: The covariates of the models.
     """
     if half_width < bounds[1] - bounds[0]:
         return ""

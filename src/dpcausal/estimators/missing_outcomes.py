@@ -92,7 +92,6 @@ def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:
     """Return the share of missing outcomes in each arm, with the error of chance and that of the noise.
 
     Args:
-        release: The release of `MissingOutcomes`.
         arms: What the arms are called, control first.
     """
 

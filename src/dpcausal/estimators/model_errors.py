@@ -149,7 +149,6 @@ def averaged(coefficients: Array, moments: Array, weight: Callable[[Array], Arra
     Args:
         coefficients: The logit's coefficients, the constant first.
         moments: The features' second moments, the constant first.
-        weight: The weight that logits give.
     """
     logits, features = _logits(coefficients, moments)
     weights = _DENSITY * weight(logits)

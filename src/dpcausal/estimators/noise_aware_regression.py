@@ -97,7 +97,6 @@ class NoiseAwareRegressions:
         """Return the same regressions, with constants that are means over units of other mean features.
 
         Args:
-            centres: The mean features of these units.
             noise: The covariance of the noise in them.
         """
         size = self.coefficients.shape[1]
@@ -134,10 +133,8 @@ class _Equations:
     outcome are measured from their means.
 
     Attributes:
-        mean: The outcome's mean.
         shift: Turns sums of features into those of features measured from their means.
         sum_noise: The variance of the noise in P and D before the shift.
-        variance: The outcome's variance within arms.
         spreads: The features' variances as far as they are sure, at least what noise could hide.
         resolution: The features' variances as far as they are sure, in standard deviations of the noise in them.
     """
@@ -219,8 +216,6 @@ def equation_errors(first: Array, second: Array, noise: Array) -> Array:
     """Return the covariance of symmetric noise times the first coefficients with the same noise times the second.
 
     Args:
-        first: Coefficients, of features before the shift.
-        second: Others.
         noise: The variance of the noise in each entry of the matrix of sums.
     """
     off = 1 - np.eye(len(first))
@@ -259,7 +254,6 @@ def solve_noise_aware(
 
     Args:
         design: The matrix of the equations.
-        right: Their right-hand sides.
         prior: The prior covariance of the unknowns; the prior mean is 0.
         error: The covariance of the equations' errors, for some unknowns.
         damping: What to add to the precision, given the inverse of that covariance.
@@ -279,7 +273,6 @@ def fit_noise_aware(release: Release, source: Source, arms_differ: float = ARMS_
     """Return the regressions behind a release of `RegressionMoments` or of `WeightedRegressionMoments`.
 
     Args:
-        release: The release.
         source: What was asked.
         arms_differ: The prior variance of half the difference between the arms' slopes, as a share of that of their
             mean.

@@ -42,7 +42,6 @@ class OutcomeRegressions:
 
     Attributes:
         means: The outcome's mean, measured from the middle of its range.
-        covariances: The features' covariances.
         variances: The outcome's residual variance, at least what noise could hide.
         noise_variance: The variance of the noise in the covariances of features with the outcome.
         covariance_noise_variance: The variance of the noise in the features' covariances.
@@ -273,8 +272,6 @@ def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[
     """Return the covariates of which every cell may be unreadable.
 
     Args:
-        covariates: The covariates.
-        schema: What is public about the table.
         mean: The mean over units of a feature, or of a `deficit of` one.
     """
     found = []

@@ -226,8 +226,6 @@ def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect
     """Return the effect with a warning where its interval is much wider or narrower than planned.
 
     Args:
-        effect: The effect.
-        planned: The expected half width.
         informed: Whether the plan had an expectation of the outcome. Otherwise it took outcomes as spread evenly over
             their bounds, which few are: then only a wider interval is a sign.
     """

@@ -98,10 +98,6 @@ class PropensityUncertainty:
         """Return the uncertainty of objective perturbation with this epsilon.
 
         Args:
-            n: The number of units.
-            epsilon: The privacy loss of the score.
-            query: The query of the score.
-            schema: What is public about the table.
             overlap: The propensity's e (1 - e), on average.
         """
         variances, parts = _expected_variances(query.covariates, schema)

@@ -139,12 +139,7 @@ class QuantileStrata:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between the mean outcomes of both arms, without adjustment.
-
-    Attributes:
-        value: The difference, noise included.
-        noise: The noise in it.
-    """
+    """The difference between the mean outcomes of both arms, without adjustment."""
 
     value: float
     noise: tuple[NoiseTerm, ...]

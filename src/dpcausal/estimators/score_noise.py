@@ -77,11 +77,7 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class Slopes:
-    """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome.
-
-    Attributes:
-        variance: Their variances; independent.
-    """
+    """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome."""
 
     mean: Array
     variance: Array
@@ -96,9 +92,8 @@ class CovariateSpread:
     Attributes:
         centre: The mean outcome in half ranges from the middle of its range.
         variances: What a covariance is divided by to be a slope: a variance; for a value of a category, its share.
-        covariance: The covariances of the features.
-        with_outcome: Their covariances with the outcome, in half ranges.
-        noise: The variance of the noise in these, sampling error included.
+        with_outcome: The features' covariances with the outcome, in half ranges.
+        noise: The variance of the noise in these last, sampling error included.
         parts: The share of the outcome's variance that each feature explains, before anything is known.
         uncertain: The standard deviation of each variance's error, as a share of it.
         hidden: Numbers without a scale of which noise hides how they vary.
@@ -379,10 +374,6 @@ def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, c
     For an outcome with a quarter of its half range as standard deviation, and a mean of e (1 - e) of 0.2.
 
     Args:
-        covariates: The covariates of the score.
-        schema: What is public about the table.
-        estimand: Whose effect the weights are for.
-        clip: The clip.
         noise: The standard deviation of the noise that the sums add to the effect, in half ranges, where the largest
             weight, each arm's sum of weights and epsilon are 1.
     """
@@ -396,9 +387,6 @@ def best_clip(score: PrivateScore, estimand: Estimand, most: float, noise: float
     """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together.
 
     Args:
-        score: The score.
-        estimand: Whose effect the weights are for.
-        most: The largest clip to choose.
         noise: The noise of the sums as in `score_share`, for their own epsilon.
     """
     if estimand == "ATO":

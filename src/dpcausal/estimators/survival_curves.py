@@ -61,8 +61,6 @@ def measures(counts: Array, grid: Grid, included: Sequence[bool]) -> SurvivalQua
 
     Args:
         counts: The number of units by stratum, arm and count, in the order of `EventCounts.counts`.
-        grid: The grid of times.
-        included: Which strata are in the standard population.
     """
     keep = np.flatnonzero(included).tolist()
     local = [_quantities(counts[stratum], grid) for stratum in keep]

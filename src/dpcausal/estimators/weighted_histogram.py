@@ -79,9 +79,6 @@ class Weighting:
         """Release moments, a score and counts weighted by it, for a total of `allowed`.
 
         Args:
-            source: What is asked.
-            allowed: What may be spent.
-            edges: The edges of the outcome's intervals.
             event: The covariate that says what ended follow-up; empty for none.
             residuals: The direction in which covariates move the distribution.
         """

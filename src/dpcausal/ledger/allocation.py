@@ -40,7 +40,6 @@ class Days:
 
     Attributes:
         label: Its name, for instance `2026-Q4`.
-        first: Its first day.
 
     Example:
         >>> print(Days.around(date(2026, 11, 17), "quarter"))
@@ -71,7 +70,6 @@ class Allocation:
 
     Attributes:
         opening: The digest of the population's first entry, which identifies it.
-        protects: The least that the experiment must protect.
         days: The period in which the budget may be spent; None where the population's is never renewed.
         unit: The column that identifies a person; empty where each record is a person.
         claim: The buckets of a layer that the experiment has; None where it is on everybody.

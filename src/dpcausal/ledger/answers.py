@@ -38,7 +38,6 @@ class Answers(Journal[RunningTotal]):
             schedule: The request that was granted and debited for all looks together.
             look: The request of this look.
             previous: The request of the look before it, which must be answered; None for the first.
-            release: The answer.
         """
         with self._transaction() as connection:
             made = self._request(connection, look)

@@ -36,9 +36,6 @@ class IntervalFigure:
         half_widths: For each source of uncertainty in `PARTS` that there is, the half-width of an interval for it and
             for those before it. The last is that of the whole interval.
         smallest: The smallest worthwhile effect; 0 if none was given.
-        planned: The planned half-width, if known.
-        axis_title: The text below the axis.
-        alt: The alt text.
     """
 
     interval: tuple[float, float]

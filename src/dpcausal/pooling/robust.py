@@ -27,7 +27,6 @@ class RobustFit:
     residuals themselves (a sandwich, as Hartung and Knapp do for random effects), so it needs Student's t.
 
     Attributes:
-        between: The between-site variance.
         residuals: Each site's distance from the centre, in its own standard errors, heterogeneity included.
 
     Reference:

@@ -36,7 +36,6 @@ class Residual(NamedTuple):
 
     Attributes:
         low: The lower bound of the difference; what is below counts as the bound.
-        high: The upper bound.
     """
 
     label: str

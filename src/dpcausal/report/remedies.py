@@ -40,11 +40,6 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     """Return what would settle it if the estimate and its errors stayed the same, cheapest first.
 
     Args:
-        effect: The effect.
-        interval: Its 95 % interval.
-        smallest: The smallest worthwhile effect.
-        scale: How numbers are written.
-        schema: The table's schema, if known.
         remaining: The remaining epsilon of the budget, if known.
         least_sampling: As `least_sampling_sd` gives it; 0 where that is not known.
     """

@@ -36,7 +36,6 @@ class Picture:
 
     Attributes:
         image: The image itself: a PNG, or an SVG.
-        alt: Alt text.
     """
 
     title: str
@@ -68,7 +67,6 @@ class Section:
 
     Attributes:
         key: Its short name, by which other sections refer to it.
-        paragraphs: Text.
         number: Its number in the appendix; 0 on the first page. `dpcausal.report.sections` assigns it.
     """
 

@@ -78,9 +78,6 @@ def p_value(
 
     Args:
         distance: The estimate minus the value under the null.
-        sampling_sd: The sampling error.
-        noise: The privacy noise.
-        alternative: The side of the alternative.
         bias: The largest bias in either direction; the p-value is that under the worst.
 
     Example:
@@ -101,8 +98,6 @@ def ratio_of_means(means: JointEstimate, level: float, name: str, half: HalfWidt
 
     Args:
         means: The means of the control arm and of the treated arm.
-        level: The level of the interval.
-        name: What to call the ratio.
         half: What gives the half width of an interval from sampling error, noise and level.
 
     Raises:

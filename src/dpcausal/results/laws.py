@@ -15,7 +15,6 @@ class NormalLaw:
     """Normal sampling error, differences between sites, and the known privacy noise.
 
     Attributes:
-        noise: The privacy noise in it.
         bias: The largest bias in either direction; limits and p-values are those under the worst.
     """
 

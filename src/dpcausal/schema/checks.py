@@ -44,7 +44,6 @@ def check_entry(entry: str, columns: Sequence[TableColumn], unit: Unit | None) -
     """Raise where the column of entry is one whose value may change while the table grows.
 
     Args:
-        entry: The column.
         columns: The treatment, the outcome and the covariates, in this order.
         unit: How several records of one unit become one.
     """

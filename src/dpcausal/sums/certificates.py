@@ -64,8 +64,6 @@ def bound_from(
     """Return the bound that follows from cuts.
 
     Args:
-        model: What a unit may add.
-        norm: The norm of changes.
         cuts: Where ranges of variables are cut, for each kind of change.
         most: The most states that are looked at together; with fewer, a bound may be larger.
         known: Choices that were made before, and need not be made again.

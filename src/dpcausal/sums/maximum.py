@@ -50,8 +50,6 @@ def largest(
     """Return the largest sum of tables over all states of all choices.
 
     Args:
-        tables: The tables.
-        sizes: How many states each choice has.
         most: The most states that are looked at together.
         keep: A choice to keep: the largest sum for each of its states.
         raising: Whether tables may be raised where there are more states. Then the sum is not below the largest.

@@ -87,9 +87,7 @@ def check_margin(margin: object, *, most: float = math.inf, may_be_zero: bool = 
     """Raise unless this is a margin: a size without a sign, below the largest effect that is possible.
 
     Args:
-        margin: The margin.
         most: The margin must be below this: 1 for a difference of risks.
-        may_be_zero: Whether it may be 0.
     """
     number = float(margin) if is_number(margin) else None  # type: ignore[arg-type]
     if number is None or number < 0 or (number == 0 and not may_be_zero):

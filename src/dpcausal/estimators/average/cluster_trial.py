@@ -148,7 +148,6 @@ class _Arm:
 
     Attributes:
         size: The number of persons, at least one for each cluster.
-        mean: The mean outcome of all persons.
         variance: The variance of that mean, sampling of clusters and privacy noise together.
         within: The variance of the outcome over persons.
         weighted_size: The mean number of persons in a person's own cluster.

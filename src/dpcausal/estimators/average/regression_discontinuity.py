@@ -143,7 +143,6 @@ class _Line(NamedTuple):
 
     Attributes:
         variance: The variance of the distances, which noise may make negative.
-        outcome: The mean outcome.
         slope: How far the outcome rises with the distance.
     """
 

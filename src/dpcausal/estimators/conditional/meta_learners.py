@@ -171,10 +171,6 @@ def learn(
     """Fit the curve of a learner with these parameters.
 
     Args:
-        parameters: The learner.
-        learner: Which of the two it is.
-        source: Where the data come from.
-        guarantee: The privacy of everything that is asked.
         level: Whether to shrink the curve towards a constant effect.
     """
     limit = parameters.limit

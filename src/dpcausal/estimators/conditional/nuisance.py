@@ -104,7 +104,6 @@ def fit_nuisance_models(
 
     Args:
         scaled: The covariates of models and effects by their scores.
-        learner: The learner.
         estimand: Whom the mean of its effects is about: what noise leaves in depends on it.
     """
     source, guarantee, known = scaled.source, scaled.rest, learner.propensity

@@ -74,9 +74,6 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     curve to a constant along it, and its standard error is the prior's.
 
     Args:
-        release: Sums of products.
-        schema: What is public about the table.
-        models: The nuisance models behind the sums.
         level: Whether to shrink the curve towards a constant effect; otherwise every weight has one wide prior.
     """
     query: EffectMoments = release.query  # type: ignore[assignment]

@@ -31,7 +31,6 @@ class BudgetSummary:
     """What was spent, for whom, and what is left.
 
     Attributes:
-        debits: All debits, in order.
         entries: The number of entries in the ledger, all of which were verified for this summary.
         versions: The number of units of each version of the data.
     """

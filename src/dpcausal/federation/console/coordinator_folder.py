@@ -38,12 +38,7 @@ class StudyAtSite:
 
 @dataclass(frozen=True)
 class AskedStudy:
-    """A study that was sent to sites.
-
-    Attributes:
-        digest: The digest of the study.
-        at: When it was first asked.
-    """
+    """A study that was sent to sites."""
 
     request: str
     digest: str

@@ -22,7 +22,6 @@ class MessageNumber:
     """One number of a message.
 
     Attributes:
-        value: The number, noise included.
         scale: The size of its noise; None where only the table knows it.
     """
 
@@ -36,9 +35,6 @@ class MessageAnswer:
     """The answer to one query.
 
     Attributes:
-        family: The family of the noise.
-        numbers: The noisy numbers.
-        public_values: Numbers without noise.
         receipt: The debit that paid for it; None in an example.
     """
 
@@ -65,8 +61,6 @@ class SentMessage:
 
     Attributes:
         request: The id of the request that it answers.
-        study: The digest of the study.
-        text: The message, as JSON.
         free: Whether all of it had been paid for by an earlier study.
     """
 
@@ -100,7 +94,6 @@ class Response:
     """One response to a request, as the audit log has it.
 
     Attributes:
-        study: The digest of the study.
         sent: The message with numbers; None where only a code or the number of units left.
     """
 

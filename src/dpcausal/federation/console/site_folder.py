@@ -39,8 +39,6 @@ class Received:
     """A study that a site received.
 
     Attributes:
-        digest: Its digest.
-        objections: What the policy does not allow.
         free: Whether all that it asks was answered before, and so costs nothing.
         answered: Whether the site answered it, and paid for that.
     """
@@ -62,7 +60,6 @@ class StudyPage:
 
     Attributes:
         earlier: The digest of its earlier version; empty where there is none.
-        changes: What changed since that version.
         message: The message that would leave, without its numbers.
         ledger: Why the ledger would prevent an answer; empty where it would not.
         summary: The budget; None where the ledger cannot be read.
@@ -92,11 +89,7 @@ _STATES: tuple[State, ...] = ("ok", "attention", "broken")  # by the level of a 
 
 @dataclass(frozen=True)
 class HealthLine:
-    """One line of a site's health.
-
-    Attributes:
-        state: Whether it is in order.
-    """
+    """One line of a site's health."""
 
     what: str
     state: State

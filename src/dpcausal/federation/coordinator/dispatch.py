@@ -53,7 +53,6 @@ class Dispatcher:
         """Send a request, and return the response of each site of the roster, in the order of their names.
 
         Args:
-            question: The request, with its study.
             sites: The sites to ask; without it, all of the roster.
         """
         closed = False
@@ -148,8 +147,6 @@ class Dispatcher:
 
         Args:
             site: The site from which the transport has the text.
-            text: The text.
-            question: What was asked.
             sent: The signed request; empty for a text that is stored.
         """
         signed = signed_by(text, self.roster)

@@ -161,9 +161,6 @@ def is_too_large(ticks: Sequence[int], n: int, noise: Noise, spread: float = 1.0
     """Return whether sums are larger than so many units can add up to, whatever the noise.
 
     Args:
-        ticks: The sums.
-        n: The number of units.
-        noise: The noise of one table.
         spread: The noise in the sums, as a multiple of it.
     """
     # The most that all units together can move a sum, starting from a table whose sum is 0.

@@ -23,7 +23,6 @@ def opened_releases(
 
     Args:
         study: The study, whose text fixes which numbers belong to which query.
-        settings: Its terms.
         ticks: The opened sums of all queries, one after the other.
         receipts: One receipt of each site in the sum, for all queries together.
     """

@@ -53,9 +53,6 @@ class SecureRounds:
     sites of a round never change, because a site answers each round for one set of sites only.
 
     Args:
-        study: The study.
-        settings: Its terms.
-        dispatcher: Sends requests.
         min_sites: The smallest number of sites in the sum; never below the threshold.
         on_response: Called with a site's name and what it did.
     """

@@ -88,14 +88,7 @@ def pairwise_mask(seed: bytes, own: str, other: str, count: int) -> UInt64s:
 
 
 def total_mask(own: str, seed: bytes, pairs: Mapping[str, bytes], count: int) -> UInt64s:
-    """Return all that a site adds: its own mask, and one for its pair with each other member.
-
-    Args:
-        own: The site's name.
-        seed: The site's self-mask seed.
-        pairs: The pairwise seed with each other member.
-        count: The length of the mask.
-    """
+    """Return all that a site adds: its own mask, and one for its pair with each other member."""
     total = self_mask(seed, count)
     for other, pair in pairs.items():
         total = total + pairwise_mask(pair, own, other, count)

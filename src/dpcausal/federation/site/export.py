@@ -34,7 +34,6 @@ class LoggedEvent:
     """One event of the audit log, with what it cost.
 
     Attributes:
-        study: The digest of the study.
         name: The name of the study; empty where its file is not there any more.
         detail: The reason of a decision, or the code of an answer.
         epsilon: What the ledger debited for the releases that left for the first time; None in other events.

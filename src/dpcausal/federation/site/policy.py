@@ -82,7 +82,6 @@ class SecureSums:
 
         Args:
             site: The name of the site whose policy this is.
-            terms: The terms of the study.
         """
         others = {name: key for name, key in terms.sites.items() if name != site}
         replaced = sorted(name for name, key in others.items() if self.sites.get(name, key) != key)

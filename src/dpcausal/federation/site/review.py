@@ -64,7 +64,6 @@ class ReceivedStudy:
     """A study in the inbox of a site.
 
     Attributes:
-        digest: The SHA-256 of its text.
         name: Its name; empty where its file was changed.
         requester: Who requests it; empty where its file was changed.
         price: Its price at this site; nothing where its file was changed.
@@ -97,7 +96,6 @@ class Review:
             there is no ledger.
         pending: The other studies that wait for a decision.
         earlier: The digest of the version of this study that was received before; empty where there is none.
-        changes: The lines that differ from that version.
     """
 
     study: Study

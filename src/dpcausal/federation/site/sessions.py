@@ -37,8 +37,6 @@ class Sessions:
         """Return the answer to a round that reads no table: `keys`, `shares`, `confirm` or `unmask`.
 
         Args:
-            request: The request.
-            settings: The terms of its study.
             ledger: Where the sum is recorded that the site confirms, before the confirmation leaves.
             may_begin: Whether a new session may begin. It may not once the ledger has paid for one.
 

@@ -126,7 +126,6 @@ class Engine(Protocol):
         """Return all rows at once, in any order, for what cannot be added up, such as matching.
 
         Args:
-            columns: The coerced columns.
             limit: The most units that a table may have to be read so; a larger one is refused. Public.
             kernel: What makes of some rows the numbers that are wanted, row by row, as columns of its own; the rows
                 themselves if left out. Engines run it where the rows are, and bring nothing else from there.

@@ -143,7 +143,6 @@ class DuckDBEngine:
 
         Args:
             relation: The table; with `passes` only its columns.
-            schema: What is public about it.
             batch: How many rows a kernel sees at once.
             connection: Where the relation comes from, if that is a connection of our own: it is kept open, and tells
                 how far a pass is.

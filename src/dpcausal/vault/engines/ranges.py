@@ -104,9 +104,7 @@ def query_ranges(select: sge.Expr, source: Columns, rules: Rules) -> Columns:
     """Return what the columns of a query can be, given those of the table that it reads.
 
     Args:
-        select: The query.
         source: What the columns of the table can be.
-        rules: What the engine computes safely.
 
     Raises:
         EngineError: If some number is not shown to be within the type that an engine computes it in.

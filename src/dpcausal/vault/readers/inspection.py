@@ -161,8 +161,6 @@ def _apart(end: list[tuple[float, int]], first: float, third: float) -> Iterator
 
     Args:
         end: The numbers from the end inwards, each with how often it is there.
-        first: The first quartile.
-        third: The third quartile.
     """
     gaps = [abs(outer - inner) for (outer, _), (inner, _) in itertools.pairwise(end)]
     rising = len(end) > 1 and end[0][0] < end[1][0]

@@ -53,7 +53,6 @@ class Credentials:
 
     Attributes:
         stamp: The caller's time, in microseconds.
-        digest: The SHA-256 of the body.
     """
 
     name: str

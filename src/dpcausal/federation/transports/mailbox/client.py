@@ -48,9 +48,7 @@ class Client:
     """Calls one mailbox server.
 
     Args:
-        address: The address of the server.
         authority: The certificate of its authority, in PEM.
-        key: The key that signs calls.
         timeout: Seconds to wait for the server.
         place: Where the server is called instead, `https://127.0.0.1:8443` for instance; its certificate is still held
             against the address, for which calls are signed.

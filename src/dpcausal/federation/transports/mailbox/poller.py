@@ -37,7 +37,6 @@ def join_mailbox(folder: Path, token: str, key: Key) -> str:
     Args:
         folder: The folder for the connection and for messages that are to be sent.
         token: The token that `dpcausal federation invite` printed.
-        key: The key of the site.
     """
     invitation = Invitation.from_token(token)
     invitation.check_valid(key.owner)
@@ -90,8 +89,6 @@ class Poller:
     """Polls a mailbox for a site.
 
     Args:
-        client: Calls the server.
-        outbox: Stores messages until they are sent.
         answer: Answers a signed request with a signed message.
         log: Called with a line for each study that was answered or refused, and when the connection changes.
         every: Seconds between two polls, on average.

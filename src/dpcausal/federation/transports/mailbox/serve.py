@@ -18,9 +18,6 @@ def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
     """Serve until stopped.
 
     Args:
-        mailbox: The mailbox.
-        listen: The interface and port to listen on.
-        workers: The number of processes.
         threads: The number of threads, and of connections to the database, of each process.
 
     Raises:

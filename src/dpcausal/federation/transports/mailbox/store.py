@@ -130,7 +130,6 @@ class MailboxStore:
     """The database of a mailbox.
 
     Args:
-        address: An SQLAlchemy address, of PostgreSQL or SQLite.
         connections: The largest number of connections of this process.
     """
 

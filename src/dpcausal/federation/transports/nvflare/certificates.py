@@ -32,11 +32,7 @@ _COORDINATOR = "renew it with dpcausal federation renew FOLDER."
 
 @dataclass(frozen=True)
 class Validity:
-    """When a kit can be used: while both its certificate and that of its authority are valid.
-
-    Attributes:
-        start: The first moment.
-    """
+    """When a kit can be used: while both its certificate and that of its authority are valid."""
 
     kit: Path
     start: datetime
@@ -141,8 +137,6 @@ def keep_server_key(new: Path, old: Path, authority: Path) -> None:
 
     Args:
         new: The new kit, with a certificate for another key.
-        old: The kit with the key.
-        authority: The folder of the authority.
     """
     certificate, key_file = new / "startup" / "server.crt", old / "startup" / "server.key"
     issued = x509.load_pem_x509_certificate(certificate.read_bytes())

@@ -16,7 +16,6 @@ def start_site(kit: Path, folder: Path) -> NoReturn:
 
     Args:
         kit: The kit that `provision.install_kit` created.
-        folder: The site's folder, with its policy.
 
     Raises:
         TransportError: If the kit is not hardened. Nothing was started.
