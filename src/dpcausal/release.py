@@ -277,7 +277,6 @@ class Release:
         """Return functions of the released numbers, with all noise in them to first order.
 
         Args:
-            names: What each is.
             formula: It takes what returns the number of a name, as `value` does, and returns the estimates.
             sampling: The covariance of their sampling errors.
         """

@@ -132,9 +132,6 @@ class WrappedSource:
 
     It has only what every source has: what else a vault can do, such as its ledger, is out of reach. `innermost` tells
     whether two sources hold the same units.
-
-    Args:
-        source: The other source.
     """
 
     def __init__(self, source: Source) -> None:

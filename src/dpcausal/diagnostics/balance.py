@@ -48,7 +48,6 @@ class Balance(metaclass=Constructor):
         it has.
 
     Attributes:
-        covariates: The covariates to compare.
         weighted_by: The covariates of the score; none to compare arms as they are.
         estimand: Whose effect the weights are for: `ATE`, `ATT`, `ATC` or `ATO`.
         clip: Scores are clipped to clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
@@ -83,8 +82,6 @@ class Balance(metaclass=Constructor):
         """Estimate the balance for a total of epsilon and delta.
 
         Args:
-            source: Where the sums come from.
-            epsilon: The privacy loss.
             delta: With 0 all noise is Laplace noise; with a positive one the sums get Gaussian noise.
             score: A score of the covariates in `weighted_by` that `PropensityModel` released before; then all of
                 epsilon is for the sums.
@@ -359,7 +356,6 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
 
     Args:
         moments: A release of `RegressionMoments`, or of `WeightedRegressionMoments`, where units far out count less.
-        source: The source of the release.
         most: The largest difference that passes.
     """
     query = moments.query

@@ -71,8 +71,6 @@ class Overlap(metaclass=Constructor):
         """Estimate the overlap for a total of epsilon and delta.
 
         Args:
-            source: Where the counts come from.
-            epsilon: The privacy loss.
             delta: With 0 all noise is Laplace noise; with a positive one the counts get Gaussian noise.
             score: A score of the same covariates that `PropensityModel` released before; then all of epsilon is for
                 the counts.
@@ -153,7 +151,6 @@ class OverlapTable(Diagnosis):
     """The number of units of each arm in each bin, and the verdict.
 
     Attributes:
-        bins: The bins.
         thin: A lower and an upper bound of the share of units in bins where an arm is thin, allowing for noise.
         clip: The share of a bin below which an arm is thin.
         most: The largest share in thin bins that passes.

@@ -72,7 +72,6 @@ class PropensityModel(BaseEstimator):
 
         Args:
             source: A vault, a rehearsal or a coordinator.
-            epsilon: The privacy loss.
             delta: With `output`, what may be spent of it where Gaussian noise is narrower; `objective` spends none.
         """
         allowed = guarantee_for(source, epsilon, delta)

@@ -206,11 +206,9 @@ class ArmDecision:
     """What to do with one arm, and why.
 
     Attributes:
-        arm: The arm.
         action: `ship`, `stop` or `wait`; `not decided` in a rehearsal.
         harm: Whether harm was shown, and so made it stop.
         reasons: Why, in words.
-        checks: The metrics behind it.
     """
 
     arm: str

@@ -153,7 +153,6 @@ class AllocatedExperiment:
     """One experiment of a population.
 
     Attributes:
-        name: Its name.
         budget: The budget that was allocated to it.
         ledger: The address of its ledger.
         period: The period in which it may be spent; empty where the population's budget is never renewed.

@@ -68,7 +68,6 @@ class Study(metaclass=Constructor):
         name: What to call it.
         question: The question it answers, in words.
         schema: What is public about the table, or about every site's table.
-        estimator: The estimator of the effect.
         epsilon: The total epsilon of the estimator, for each site if there are many.
         delta: The total delta.
         design: `trial` if treatment was randomised, otherwise `observational`.
@@ -262,9 +261,6 @@ class Study(metaclass=Constructor):
         """Return what the ledger of one of many sites would debit, by request, if nothing was answered before.
 
         Args:
-            as_of: The version of the data.
-            n: The number of units.
-            site: The site.
             rule: How its ledger adds up prices.
         """
         session = self.digest if self.secure_settings else ""
@@ -274,7 +270,6 @@ class Study(metaclass=Constructor):
         """Price this study on a vault; `run` of what is returned runs it.
 
         Args:
-            vault: The vault to run it on.
             site: The site that this vault belongs to, where many sites are asked.
 
         Example:

@@ -147,7 +147,6 @@ class Policy:
     """What a site allows.
 
     Attributes:
-        site: The site's name.
         table: The address of its table, as `Vault` takes it; a file name is relative to the site's folder.
         ledger: The address of its ledger: a file in the site's folder, or an SQLAlchemy address.
         as_of: The version of the data, as in the ledger: a date or a name.
