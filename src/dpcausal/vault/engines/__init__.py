@@ -91,6 +91,10 @@ def check_size(size: int, limit: int) -> None:
         )
 
 
+Kernel = Callable[[Batch], Batch]
+"""What makes of some rows, as columns, the numbers that are wanted of them, as columns of its own."""
+
+
 class Engine(Protocol):
     """A coerced table that can add up integers exactly: the result does not depend on order, threads or batches.
 
@@ -116,12 +120,7 @@ class Engine(Protocol):
         ...
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once, in any order, for what cannot be added up, such as matching.
 
@@ -210,12 +209,7 @@ class ObservedEngine:
             return self._engine.fold(columns, kernel)
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once; see `Engine.collect`."""
         with self._reading("collect"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpcausal.schema.columns import Column
     from dpcausal.schema.schema import Schema
     from dpcausal.schema.treatment import EveryArm, Treatment
-    from dpcausal.vault.engines import Batch, ExactInts
+    from dpcausal.vault.engines import Batch, ExactInts, Kernel
     from dpcausal.vault.engines.duckdb import DuckDBEngine
     from dpcausal.vault.engines.ranges import Kind
 
@@ -98,12 +98,7 @@ class WarehouseEngine:
         return self._streamed.fold(columns, kernel)
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: "Callable[[Batch], Batch] | None" = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: "Kernel | None" = None, *, whole: bool = False
     ) -> "Batch":
         """Return all rows at once; see `Engine.collect`."""
         return self._streamed.collect(columns, limit, kernel, whole=whole)
