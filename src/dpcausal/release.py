@@ -164,11 +164,7 @@ def format_receipt(receipt: Receipt) -> str:
 
 @dataclass(frozen=True)
 class Noisy:
-    """Integers that hold their noise. In the vault only `vault.noise.Sampler` makes them.
-
-    Attributes:
-        ticks: The integers, in the order of the query's coordinates.
-    """
+    """Integers that hold their noise. In the vault only `vault.noise.Sampler` makes them."""
 
     ticks: tuple[int, ...]
 

@@ -28,12 +28,7 @@ def check_figure(file: Path | None) -> None:
 
 
 def ask_to_confirm(question: str, otherwise: str, *, yes: bool) -> None:
-    """Ask, unless that was done before; end the command where the answer is no, or there is nobody to ask.
-
-    Args:
-        otherwise: What to say where the answer is no.
-        yes: Whether the person, or a program, said yes on the command line.
-    """
+    """Ask, unless that was done before; end the command where the answer is no, or there is nobody to ask."""
     if yes:
         return
     if not _is_terminal():

@@ -228,11 +228,7 @@ class BalanceLine:
 
 @dataclass(frozen=True)
 class Weights:
-    """How units were weighted before their balance was judged.
-
-    Attributes:
-        clip: Scores were clipped to clip and 1 - clip.
-    """
+    """How units were weighted before their balance was judged."""
 
     covariates: tuple[str, ...]
     estimand: Estimand

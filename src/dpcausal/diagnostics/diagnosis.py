@@ -70,12 +70,7 @@ def readings(results: Array) -> list[Reading | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis(ABC):
-    """The result of a diagnosis. Public: it reveals no single unit.
-
-    Attributes:
-        arms: The two arms, control first.
-        guarantee: The privacy guarantee of all queries behind it together.
-    """
+    """The result of a diagnosis. Public: it reveals no single unit."""
 
     arms: tuple[str, str]
     n: int

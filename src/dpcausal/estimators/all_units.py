@@ -31,12 +31,7 @@ other units than those compared must not be shrunk towards one effect for all.""
 
 @dataclass(frozen=True)
 class AllUnits:
-    """The units of both arms, whether or not they have an outcome.
-
-    Attributes:
-        centre: Their mean features, as regressions have them.
-        noise: The covariance of the noise in these.
-    """
+    """The units of both arms, whether or not they have an outcome."""
 
     n: float
     centre: Array

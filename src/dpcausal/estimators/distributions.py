@@ -105,11 +105,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Distributions:
-    """Both arms' distributions from counts of units.
-
-    Attributes:
-        arms: The arms, control first.
-    """
+    """Both arms' distributions from counts of units."""
 
     arms: tuple[Arm, Arm]
     release: Release

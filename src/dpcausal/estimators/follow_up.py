@@ -111,11 +111,7 @@ class FollowUp:
         return JointEstimate(tuple(names), tuple(map(float, sizes)), ((0.0, 0.0), (0.0, 0.0)), noise)
 
     def estimates(self, names: Sequence[str], values: Array, slopes: Array) -> JointEstimate:
-        """Return estimates with their joint error.
-
-        Args:
-            slopes: The values' derivatives by the counts, on the axes of `counts`.
-        """
+        """Return estimates with their joint error."""
         moved = self._adding_up(slopes.reshape(len(names), *self.counts.shape), 0.0).reshape(len(names), -1)
         return JointEstimate(
             tuple(names),

@@ -50,12 +50,7 @@ class _ReceivedSource(WrappedSource):
 
 
 class AdjustedParts(NamedTuple):
-    """What regressions on covariates find.
-
-    Attributes:
-        parts: The effects on the outcome and on the treatment received, with their joint error.
-        left_in: Bounds of the confounding that the shapes of covariates leave in them.
-    """
+    """What regressions on covariates find."""
 
     parts: JointEstimate
     left_in: tuple[float, float]

@@ -144,12 +144,7 @@ class PropensityError:
 
 
 def averaged(coefficients: Array, moments: Array, weight: Callable[[Array], Array]) -> Array:
-    """Return the mean, over units of normal features, of a weight that depends on the logit, times second moments.
-
-    Args:
-        coefficients: The logit's coefficients, the constant first.
-        moments: The features' second moments, the constant first.
-    """
+    """Return the mean, over units of normal features, of a weight that depends on the logit, times second moments."""
     logits, features = _logits(coefficients, moments)
     weights = _DENSITY * weight(logits)
     across = moments - features.T @ (_DENSITY[:, None] * features)

@@ -94,11 +94,7 @@ class NoiseAwareRegressions:
         return float(self.means[1] - self.means[0])
 
     def over(self, centres: Array, noise: Array) -> "NoiseAwareRegressions":
-        """Return the same regressions, with constants that are means over units of other mean features.
-
-        Args:
-            noise: The covariance of the noise in them.
-        """
+        """Return the same regressions, with constants that are means over units of other mean features."""
         size = self.coefficients.shape[1]
         turn = np.eye(size)
         turn[0, 1:] = centres - self.centres

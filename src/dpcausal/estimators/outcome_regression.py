@@ -108,12 +108,7 @@ class OutcomeRegressions:
         return self.shared_sampling(self, self.variances)
 
     def shared_sampling(self, other: "OutcomeRegressions", residuals: Array) -> Array:
-        """Return the sampling covariance of the adjusted differences in this response and in another.
-
-        Args:
-            other: The regressions of the other response on the same features.
-            residuals: The covariance of the two responses' residuals in each arm.
-        """
+        """Return the sampling covariance of the adjusted differences in this response and in another."""
         centre = (self.sizes[:, :, None] * self.centres).sum(axis=1) / self.n[:, None]
         return self._shared_sampling(other, residuals, centre, self.n)
 

@@ -42,12 +42,7 @@ _REMEDY = "where the table is, run: dpcausal check STUDY --table TABLE"
 
 @dataclass(frozen=True)
 class Measured:
-    """A released number.
-
-    Attributes:
-        value: The number, noise included.
-        noise_sd: The standard deviation of the privacy noise in it.
-    """
+    """A released number."""
 
     value: float
     noise_sd: float

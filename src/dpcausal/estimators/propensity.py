@@ -84,10 +84,6 @@ class PropensityUncertainty:
 
     The variance of a coefficient fitted on n units is 1 / information. Noise adds an error of standard deviation
     `noise_sd` to the score's predictor. The ridge shrinks the adjustment by its share of the information.
-
-    Attributes:
-        noise_sd: The standard deviation of the noise in the predictor.
-        ridge: The ridge as a share of the information.
     """
 
     noise_sd: float

@@ -63,11 +63,7 @@ Residuals = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Weighting:
-    """How counts are weighted.
-
-    Attributes:
-        clip: The largest clip of the score.
-    """
+    """How counts are weighted."""
 
     covariates: tuple[str, ...]
     estimand: Estimand

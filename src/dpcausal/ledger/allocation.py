@@ -38,9 +38,6 @@ def today() -> date:
 class Days:
     """One calendar period.
 
-    Attributes:
-        label: Its name, for instance `2026-Q4`.
-
     Example:
         >>> print(Days.around(date(2026, 11, 17), "quarter"))
         2026-Q4, from 2026-10-01 to 2026-12-31

@@ -60,10 +60,6 @@ class Answers(Journal[RunningTotal]):
 
         It has no price. It is in the chain, so that a session put back from an older copy cannot confirm another sum.
 
-        Args:
-            session: The request of the session, whose masked numbers are stored.
-            summed: The digest of the sum.
-
         Raises:
             LedgerError: If the session has no stored numbers.
         """

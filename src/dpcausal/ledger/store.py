@@ -61,11 +61,7 @@ _REMEMBERED = 256
 
 @dataclass(frozen=True)
 class _Statements:
-    """What is asked of the table of entries. To build a statement takes longer than to run it.
-
-    Attributes:
-        is_mine: The condition that an entry is one of this ledger.
-    """
+    """What is asked of the table of entries. To build a statement takes longer than to run it."""
 
     table: Table
     is_mine: ColumnElement[bool]

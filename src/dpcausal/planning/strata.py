@@ -23,9 +23,6 @@ def propose_strata(schema: Schema, n: int, covariates: Sequence[str], *, treated
 
     `Stratification` cuts numbers at quantiles, as finely as the number of units allows.
 
-    Args:
-        covariates: The confounders. None is left out.
-
     Returns:
         The strata, for `Stratification`; empty where there are too few units for four bins of every number. Strata of
         some of them would leave the confounding by the others in: use regression or weighting instead.

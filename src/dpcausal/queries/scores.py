@@ -97,11 +97,7 @@ class ScoredQuery(CovariateQuery):
 
 @dataclass(frozen=True)
 class WeightedQuery(ScoredQuery):
-    """The base of queries that weight units by the score.
-
-    Attributes:
-        clip: The score is clipped to clip and 1 - clip.
-    """
+    """The base of queries that weight units by the score."""
 
     estimand: Estimand
     clip: float

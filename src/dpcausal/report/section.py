@@ -19,11 +19,7 @@ Item = tuple[str, str]
 
 @dataclass(frozen=True)
 class Table:
-    """A small table.
-
-    Attributes:
-        lines: The texts, line by line, one for each column.
-    """
+    """A small table."""
 
     caption: str
     head: tuple[str, ...]
@@ -32,11 +28,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A rendered figure.
-
-    Attributes:
-        image: The image itself: a PNG, or an SVG.
-    """
+    """A rendered figure."""
 
     title: str
     image: bytes

@@ -45,12 +45,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Test:
-    """A test of a hypothesis about an effect.
-
-    Attributes:
-        claim: What is claimed where the test succeeds, in words.
-        p_value: The p-value of the hypothesis that the claim is false.
-    """
+    """A test of a hypothesis about an effect."""
 
     __test__ = False  # for pytest
 

@@ -91,11 +91,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Slot:
-    """Variables that are decided together.
-
-    Attributes:
-        cases: The cases, of which a unit takes one.
-    """
+    """Variables that are decided together."""
 
     variables: tuple[int, ...]
     cases: tuple[Case, ...]

@@ -232,10 +232,6 @@ def weighted_average(parts: Sequence[JointEstimate | None], weights: Sequence[fl
     """Return the weighted average of independent estimates of the same; None where one with weight is unknown.
 
     It is without heterogeneity between them.
-
-    Args:
-        parts: The estimates, such as those of several sites.
-        weights: How much each counts; they need not add up to 1.
     """
     counted = [(each, weight) for each, weight in zip(parts, weights, strict=True) if weight > 0]
     found = [each for each, _ in counted if each is not None]

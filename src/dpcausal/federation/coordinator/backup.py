@@ -27,12 +27,7 @@ _NO_OPEN_INVITATIONS = "DELETE FROM mailbox_invitations WHERE used_by = ''"
 
 @dataclass(frozen=True)
 class RestoredWorkspace:
-    """A workspace that was restored.
-
-    Attributes:
-        found: The sites and requesters in it, in words.
-        missing: The settings whose secrets the backup does not hold.
-    """
+    """A workspace that was restored."""
 
     manifest: Manifest
     found: tuple[str, ...]

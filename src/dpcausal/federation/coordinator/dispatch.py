@@ -143,12 +143,7 @@ class Dispatcher:
         return fresh
 
     def _validated(self, site: str, text: str, question: Question, sent: str = "") -> SiteResponse:
-        """Return the response in a text. The signature names the site; the transport's name counts only without one.
-
-        Args:
-            site: The site from which the transport has the text.
-            sent: The signed request; empty for a text that is stored.
-        """
+        """Return the response in a text. The signature names the site; the transport's name counts only without one."""
         signed = signed_by(text, self.roster)
         if signed is None:
             return SiteResponse(site, f"{_INVALID}: it is not a message signed with this site's key")

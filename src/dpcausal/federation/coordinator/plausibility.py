@@ -39,11 +39,7 @@ _FREE = "This warning uses released numbers only and cost no privacy."
 
 @dataclass(frozen=True)
 class SiteAnswer:
-    """The answer of one site.
-
-    Attributes:
-        arm_sizes: The number of units in each arm, where that is public.
-    """
+    """The answer of one site."""
 
     n: int
     arm_sizes: tuple[int, int] | None

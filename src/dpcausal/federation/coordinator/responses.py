@@ -34,12 +34,7 @@ _FAR = 100.0
 
 @dataclass(frozen=True)
 class SiteResponse:
-    """The outcome of asking one site.
-
-    Attributes:
-        words: What the site did, for people to read.
-        message: Its message; None unless it is valid.
-    """
+    """The outcome of asking one site."""
 
     site: str
     words: str

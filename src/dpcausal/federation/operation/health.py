@@ -49,12 +49,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Status:
-    """The health of one site or coordinator.
-
-    Attributes:
-        kind: `site` or `federation`.
-        name: The name of the site, or of the coordinator's folder.
-    """
+    """The health of one site or coordinator."""
 
     kind: str
     name: str

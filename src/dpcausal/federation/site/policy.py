@@ -78,11 +78,7 @@ class SecureSums:
             )
 
     def objections(self, site: str, terms: SecureSettings) -> tuple[str, ...]:
-        """Return what speaks against taking part in a secure sum, in words.
-
-        Args:
-            site: The name of the site whose policy this is.
-        """
+        """Return what speaks against taking part in a secure sum, in words."""
         others = {name: key for name, key in terms.sites.items() if name != site}
         replaced = sorted(name for name, key in others.items() if self.sites.get(name, key) != key)
         unlisted = sorted(name for name in others if name not in self.sites)

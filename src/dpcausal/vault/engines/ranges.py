@@ -103,9 +103,6 @@ class Rules:
 def query_ranges(select: sge.Expr, source: Columns, rules: Rules) -> Columns:
     """Return what the columns of a query can be, given those of the table that it reads.
 
-    Args:
-        source: What the columns of the table can be.
-
     Raises:
         EngineError: If some number is not shown to be within the type that an engine computes it in.
     """

@@ -157,11 +157,7 @@ def _ends(numbers: str, engine: DuckDBEngine) -> Iterator[list[tuple[float, int]
 
 
 def _apart(end: list[tuple[float, int]], first: float, third: float) -> Iterator[tuple[float, int]]:
-    """Yield the repeated numbers at one end that stand apart from all others.
-
-    Args:
-        end: The numbers from the end inwards, each with how often it is there.
-    """
+    """Yield the repeated numbers at one end that stand apart from all others."""
     gaps = [abs(outer - inner) for (outer, _), (inner, _) in itertools.pairwise(end)]
     rising = len(end) > 1 and end[0][0] < end[1][0]
     ways = [first - value if rising else value - third for value, _ in end[:-1]]

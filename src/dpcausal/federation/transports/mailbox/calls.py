@@ -49,11 +49,7 @@ class CallFailedError(TransportError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """The content of the header of a signed call.
-
-    Attributes:
-        stamp: The caller's time, in microseconds.
-    """
+    """The content of the header of a signed call."""
 
     name: str
     stamp: int

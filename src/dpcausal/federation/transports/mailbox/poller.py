@@ -32,12 +32,7 @@ _RANDOM = secrets.SystemRandom()
 
 
 def join_mailbox(folder: Path, token: str, key: Key) -> str:
-    """Join a mailbox with a token, remember it in a folder, and return the address of its server.
-
-    Args:
-        folder: The folder for the connection and for messages that are to be sent.
-        token: The token that `dpcausal federation invite` printed.
-    """
+    """Join a mailbox with a token, remember it in a folder, and return the address of its server."""
     invitation = Invitation.from_token(token)
     invitation.check_valid(key.owner)
     join(invitation, key)

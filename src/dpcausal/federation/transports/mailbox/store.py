@@ -127,11 +127,7 @@ class SiteStatus:
 
 
 class MailboxStore:
-    """The database of a mailbox.
-
-    Args:
-        connections: The largest number of connections of this process.
-    """
+    """The database of a mailbox."""
 
     def __init__(self, address: str, connections: int) -> None:
         self._engine = _engine(address, connections)

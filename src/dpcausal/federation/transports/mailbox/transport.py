@@ -27,11 +27,7 @@ _RANDOM = secrets.SystemRandom()
 
 
 class MailboxTransport:
-    """Sends requests through a mailbox server, which sites poll.
-
-    Args:
-        client: Calls the server, with the key of the study's requester.
-    """
+    """Sends requests through a mailbox server, which sites poll."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -134,9 +134,6 @@ def keep_server_key(new: Path, old: Path, authority: Path) -> None:
 
     Sites hold tokens that the server signed with its key. With another key, a restarted server would refuse them until
     each site is restarted too.
-
-    Args:
-        new: The new kit, with a certificate for another key.
     """
     certificate, key_file = new / "startup" / "server.crt", old / "startup" / "server.key"
     issued = x509.load_pem_x509_certificate(certificate.read_bytes())
