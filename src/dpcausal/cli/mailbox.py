@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dpcausal.cli.federation import Folder as Workspace
 from dpcausal.cli.federation import federation
-from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox, require_mailbox
+from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import site
@@ -40,7 +40,6 @@ def create(
     days: Annotated[int, typer.Option(min=1, help="The validity of the server's certificate.")] = 365,
 ) -> None:
     """Create a mailbox in a workspace: its authority, the server's certificate, and the settings."""
-    require_mailbox()
     from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
     from dpcausal.federation.transports.mailbox.authority import fingerprint_of  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415
@@ -156,7 +155,6 @@ def join_site_to_mailbox(
     token: Annotated[str, typer.Argument(help="The token from the coordinator.")],
 ) -> None:
     """Join a mailbox with the coordinator's token: send it the site's public key."""
-    require_mailbox()
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.poller import join_mailbox  # noqa: PLC0415
@@ -175,7 +173,6 @@ def poll(
     once: Annotated[bool, typer.Option("--once", help="Poll once, and exit with status 1 if that fails.")] = False,
 ) -> None:
     """Poll the mailbox and answer requests for approved studies, until stopped."""
-    require_mailbox()
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
     from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415

@@ -47,9 +47,6 @@ def regression_moments(
     Where no delta may be spent, and where outcomes alone are protected, weights are not worth their while.
 
     Args:
-        covariates: The covariates.
-        source: What will be asked.
-        guarantee: What may be spent.
         slopes_alone: Whether the slopes matter and the arms' means do not.
     """
     plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates, slopes_alone)

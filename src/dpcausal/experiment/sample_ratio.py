@@ -23,10 +23,8 @@ class SampleRatio:
     has heavier tails than the normal, so its distribution is simulated.
 
     Attributes:
-        arms: The arms.
         sizes: How many units each has, noise included.
         allocation: The share that each was meant to get.
-        statistic: The statistic.
         p_value: The probability of one as large if the allocation is right.
         looks: How many looks there will be; the threshold is divided among them.
 

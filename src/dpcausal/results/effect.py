@@ -230,7 +230,6 @@ class Effect(OtherNames):
         """Return the p-value of the hypothesis that the effect is `null`; it accounts for privacy noise.
 
         Args:
-            null: The effect under the hypothesis.
             alternative: `two-sided`, `greater` or `less`.
 
         Raises:

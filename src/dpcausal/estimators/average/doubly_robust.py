@@ -114,8 +114,7 @@ class DoublyRobust(BaseEstimator):
         covariates are far out count less in the outcome regressions, which makes the noise in these much smaller.
         With `include_missing` there are five: also sums of covariates over all units, and private logistic regressions
         of having an outcome, which is as protected as the outcome.
-        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query.
 
     The interval allows for models that are linear in a number itself or in its normal score: the scale is halfway
     between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models

@@ -17,7 +17,6 @@ class Contents:
 
     Attributes:
         settings: Settings; a backup without keys holds them without their secrets.
-        public: Files without secrets.
         secret: Private keys, kits of networks, open invitations and hashes of passwords.
     """
 

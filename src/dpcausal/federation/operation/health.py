@@ -38,7 +38,6 @@ class Check:
     Attributes:
         name: Its name, as in the JSON and in the metrics.
         level: 0 healthy, 1 attention, 2 broken.
-        words: What was found.
         value: What was found as a plain value; None if unknown.
     """
 
@@ -50,13 +49,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Status:
-    """The health of one site or coordinator.
-
-    Attributes:
-        kind: `site` or `federation`.
-        name: The name of the site, or of the coordinator's folder.
-        checks: What was looked at.
-    """
+    """The health of one site or coordinator."""
 
     kind: str
     name: str

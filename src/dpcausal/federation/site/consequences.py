@@ -31,7 +31,6 @@ class Committed:
     """What the answers will cost that people approved, and that the site has not given yet.
 
     Attributes:
-        studies: The digests of the studies.
         due: What the ledger would debit.
         price: The same in the terms of the budget.
         left: What would be left of the budget; None where not all of it fits.

@@ -42,11 +42,7 @@ SESSION_DAYS = 30
 
 
 def site_status(folder: Path) -> Status:
-    """Look at a site, and return what was found.
-
-    Raises:
-        StudyError: If there is no readable policy in the folder.
-    """
+    """Look at a site, and return what was found."""
     policy = Policy.read(folder)
     checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
     rest = (
