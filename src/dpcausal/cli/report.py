@@ -33,20 +33,16 @@ def report(  # noqa: PLR0913, PLR0917
     """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
     from dpcausal.diagnostics import BalanceTable, OverlapTable  # noqa: PLC0415 (slow to load)
     from dpcausal.report import Report  # noqa: PLC0415
-    from dpcausal.report.consistency import check_queries  # noqa: PLC0415
     from dpcausal.results.effect import Effect  # noqa: PLC0415
 
-    shown, asked = _read(effect, Effect), read_study(study) if study else None
     page = Report.of(
-        shown,
-        asked,
+        _read(effect, Effect),
+        read_study(study) if study else None,
         open_ledger(ledger, witness) if ledger else None,
         date=date.today(),  # noqa: DTZ011 (the local date)
         diagnoses=[_read(file, kind) for file, kind in ((overlap, OverlapTable), (balance, BalanceTable)) if file],
         smallest_worthwhile_effect=smallest_worthwhile_effect,
     )
-    if asked:
-        check_queries(shown, asked)
     write_text(out, page.to_html())
     typer.echo(
         page.to_json()
