@@ -46,7 +46,6 @@ def report(  # noqa: PLR0913, PLR0917
     """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
     from dpcausal.diagnostics import BalanceTable, OverlapTable  # noqa: PLC0415 (slow to load)
     from dpcausal.report import Report  # noqa: PLC0415
-    from dpcausal.report.consistency import check_queries  # noqa: PLC0415
     from dpcausal.results.effect import Effect  # noqa: PLC0415
 
     shown, asked = _read(effect, Effect), read_study(study) if study else None
@@ -63,8 +62,6 @@ def report(  # noqa: PLR0913, PLR0917
         diagnoses=list(diagnoses.values()),
         smallest_worthwhile_effect=smallest_worthwhile_effect,
     )
-    if asked:
-        check_queries(shown, asked)
     write_text(out, page.to_html())
     if as_json:
         typer.echo(page.to_json())
