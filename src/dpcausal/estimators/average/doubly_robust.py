@@ -40,7 +40,7 @@ from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.estimators.weighted_moments import (
     Moments,
     over_all_units,
-    regression_moments,
+    slope_moments,
     spread_as_all_units,
     units_compared,
 )
@@ -258,7 +258,7 @@ class DoublyRobust(BaseEstimator):
         return narrower(moments, source, first, "arm * outcome"), second, third
 
     def _moments(self, source: Source, guarantee: Guarantee) -> Moments:
-        return regression_moments(self.covariates, source, guarantee, slopes_alone=True)
+        return slope_moments(self.covariates, source, guarantee)
 
     def _coefficients(self, schema: Schema) -> int:
         return len(feature_names(self.covariates, schema))
