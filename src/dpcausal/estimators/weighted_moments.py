@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE
 from dpcausal.guarantee import Guarantee
@@ -95,21 +94,6 @@ def units_compared(release: Release, source: Source) -> float:
     if "compared" in release.names:
         return min(max(release.value("compared"), 2.0), float(source.n))
     return float(source.n)
-
-
-def over_all_units(regressions: NoiseAwareRegressions, release: Release, source: Source) -> NoiseAwareRegressions:
-    """Return regressions whose constants are means over all units, where they were fitted to weighted ones."""
-    query = release.query
-    if not isinstance(query, WeightedRegressionMoments):
-        return regressions
-    n, names = (
-        units_compared(release, source),
-        [sum_name(each) for each in design_names(query.covariates, source.schema)],
-    )
-    counted = release.variance("compared") if "compared" in release.names else 0.0
-    centres = np.clip(np.array([release.value(name) for name in names]) / n, -1.0, 1.0)
-    noise = np.diag([release.variance(name) for name in names]) + counted * np.outer(centres, centres)
-    return regressions.over(centres, noise / n**2)
 
 
 def spread_as_all_units(fit: OutcomeRegressions, release: Release, source: Source) -> OutcomeRegressions:
