@@ -138,6 +138,17 @@ def test_effect_of_another_estimator_is_refused(study: dpc.Study, schema: dpc.Sc
         Report.of(summed, studies[3], date=DAY)
 
 
+def test_clip_that_answers_made_smaller_is_the_studys(study: dpc.Study) -> None:
+    plain = {"confounders": {}, "design": "trial"}
+    weighting = dataclasses.replace(study, estimator=dpc.InverseWeighting(covariates=["age"]), **plain)
+    assert Report.of(dataclasses.replace(weighting.rehearsed(1_000), clip=0.07), weighting, date=DAY)
+    with pytest.raises(StudyError, match=r"with clip 0\.1, not one with 0\.2"):
+        Report.of(dataclasses.replace(weighting.rehearsed(1_000), clip=0.2), weighting, date=DAY)
+    robust = dataclasses.replace(study, estimator=dpc.DoublyRobust(covariates=["age"]), **plain)
+    with pytest.raises(StudyError, match=r"not one with 0\.07"):
+        Report.of(dataclasses.replace(robust.rehearsed(1_000), clip=0.07), robust, date=DAY)
+
+
 def test_diagnosis_of_another_version_of_the_data_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     overlap = dpc.Overlap(by=["race"]).estimate(vault, epsilon=1.0)
