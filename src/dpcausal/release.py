@@ -140,7 +140,7 @@ def stored_on(receipts: Sequence[Receipt]) -> str | None:
 
 
 def units_of(
-    n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False
+    n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False, looks: bool = False
 ) -> list[tuple[str, str]]:
     """Return the number of units, the version of the data and whether answers were stored as lines of a table."""
     about, said = ("about ", " (noisy)") if noisy else ("", "")
@@ -148,6 +148,7 @@ def units_of(
     lines, version, days = [("units", f"{n:,}{compared}")], as_of(receipts), stored_on(receipts)
     lines += [("data as of", version)] if version else []
     again = "If the table changed since, open it as a new version (as_of), which is paid for again"
+    again = "A look is never drawn again: what changed since counts at the next one" if looks else again
     return lines + ([("stored answer", f"made on {days}; the table was not read. {again}")] if days else [])
 
 

@@ -278,11 +278,17 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
     assert refused.exit_code == 1
     assert not Path("effect.json").exists()
     assert spent() == 50.0
-    assert run("easy", "--yes").exit_code == 0
+    done = run("easy", "--yes")
+    assert done.exit_code == 0
+    assert "Wrote balance.json and effect.json." in done.stderr
     assert spent() == 51.0
-    told = dpcausal(
-        "report", "effect.json", "--study", "easy.toml", "--ledger", "ledger.db", "--balance", "balance.json"
-    )
+    words = ("report", "effect.json", "--study", "easy.toml", "--ledger", "ledger.db")
+    told = dpcausal(*words)  # what the run wrote beside the effect is found
+    assert told.exit_code == 0, told.output
+    assert "Wrote report.html, with balance.json" in told.output
+    Path("balance.json").rename("other.json")
+    assert "with balance.json" not in dpcausal(*words).output
+    told = dpcausal(*words, "--balance", "other.json")
     assert told.exit_code == 0, told.output
     page = Path("report.html").read_text()
     assert "the largest difference" in page

@@ -13,6 +13,8 @@ from dpcausal.errors import BudgetExceededError, StudyError
 from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dpcausal.experiment import Experiment, MetricCatalogue
 
 experiment = typer.Typer(name="experiment", no_args_is_help=True, help="Experiments with many metrics.")
@@ -92,7 +94,7 @@ def run(  # noqa: PLR0913, PLR0917
         ),
     ] = "",
     look: Annotated[
-        int | None, typer.Option(min=1, help="Of several looks: how many cohorts there are so far. Default: all.")
+        int | None, typer.Option(min=1, help="How many cohorts there are so far. Needed where there are several looks.")
     ] = None,
     new_version: Annotated[
         bool,
@@ -124,14 +126,22 @@ def run(  # noqa: PLR0913, PLR0917
     page = out or file.with_suffix(".html")
     check_file_name(page, ".html", "--out")
     read = read_experiment(file, catalogue)
+    read.check_look(look)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
-    if new_version and as_of not in opened.versions:
+    earlier = opened.versions
+    if new_version and as_of not in earlier:
         opened.add_version(as_of)
     vault = Vault(table, read.schema, ledger=opened, as_of=as_of, resources=Resources(progress=True))
+    if read.cohorts is not None and as_of not in earlier:
+        _check_grown(vault.n, as_of, earlier)
     due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
+    looks = f", look {look} of {len(read.cohorts.values)}" if read.cohorts else ""
+    units = "units" if read.unit else "units, one record each"
     spent = f"spent so far {vault.ledger.spent}, of {vault.ledger.budget}"
-    typer.echo(f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} units for {price}; {spent}.", err=True)
+    typer.echo(
+        f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} {units}{looks}, for {price}; {spent}.", err=True
+    )
     try:
         vault.ledger.check_affords(due)
         if due:
@@ -208,6 +218,17 @@ def _text(file: Path, what: str, hint: str) -> str:
         raise StudyError(
             problem=f"{file} cannot be read as {what} in UTF-8 ({type(error).__name__})", hint=hint
         ) from None
+
+
+def _check_grown(n: int, as_of: str, earlier: "Mapping[str | None, int | None]") -> None:
+    """Raise if a version that was declared for a look has as many units as another: then nobody entered."""
+    same = [str(version) for version, units in earlier.items() if units == n]
+    if same:
+        raise StudyError(
+            problem=f"The table as of {as_of} has {n:,} units, as many as that as of {same[-1]}, so nobody has entered",
+            hint="nothing was asked. A look is drawn once: take the table with the new cohort, under another --as-of. "
+            "If it is the right one, run the same command again.",
+        )
 
 
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:

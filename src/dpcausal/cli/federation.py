@@ -79,7 +79,7 @@ def key(
     folder: Folder,
     requester: Annotated[str, typer.Argument(help="The requester, if the workspace has several.")] = "",
 ) -> None:
-    """Print a requester's public key, for [requesters] in a site's policy."""
+    """Print a requester's public key, for the table of requesters in a site's policy."""
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = [requester] if requester else sorted(file.stem for file in folder.glob("*.key"))
@@ -151,7 +151,7 @@ def admit(  # noqa: PLR0913, PLR0917
 
 @federation.command()
 def sites(folder: Folder) -> None:
-    """Print the tables [sites] and [secure] of a study with secure sums, from the roster."""
+    """Print the tables of sites and settings that a study with secure sums needs, from the roster."""
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     keys = Workspace(folder).roster.keys

@@ -166,6 +166,10 @@ def join_site_to_mailbox(
     )
 
 
+_BETWEEN_RUNS = 600.0
+"""Seconds between two polls of a scheduler: the status asks for attention after three times as many."""
+
+
 @site.command()
 def poll(
     folder: SiteFolder,
@@ -173,15 +177,17 @@ def poll(
     once: Annotated[bool, typer.Option("--once", help="Poll once, and exit with status 1 if that fails.")] = False,
 ) -> None:
     """Poll the mailbox and answer requests for approved studies, until stopped."""
+    from dpcausal.federation.operation.heartbeat import hold_lock, is_serving  # noqa: PLC0415
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
     from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.calls import CallFailedError  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
 
+    place, pause = folder / "mailbox", _BETWEEN_RUNS if once else every
     key = Key.read(Policy.read(folder).site, folder / KEY)
-    client, outbox = client_in(folder / "mailbox", key), Outbox(folder / "mailbox" / "outbox")
-    poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, every)
+    client, outbox = client_in(place, key), Outbox(place / "outbox")
+    poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, pause, place)
     if once:
         try:
             poller.poll()
@@ -189,6 +195,12 @@ def poll(
             typer.echo(f"Error: {error}", err=True)
             raise typer.Exit(1) from None
         return
+    if is_serving(place):
+        raise StudyError(
+            problem=f"A process polls the mailbox for {folder} already",
+            hint="stop that one first, or leave it: dpcausal site status tells whether it reaches the server.",
+        )
+    hold_lock(place)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop.set())

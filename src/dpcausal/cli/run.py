@@ -81,7 +81,8 @@ def run(  # noqa: PLR0913, PLR0917
         raise typer.Exit(1)
     write_text(out, result.effect.to_json())
     typer.echo(result.effect.to_json() if as_json else str(result.effect))
-    typer.echo(f"\nWrote {out}. Remaining budget: {vault.ledger.remaining}.", err=True)
+    others = [str(out.with_name(f"{name}.json")) for name in result.diagnoses]
+    typer.echo(f"\nWrote {' and '.join([*others, str(out)])}. Remaining budget: {vault.ledger.remaining}.", err=True)
 
 
 def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":

@@ -179,4 +179,4 @@ def _text(reading: Reading | None) -> str:
 
 
 def _bar(reading: Reading | None) -> str:
-    return _HIDDEN if reading is None else f"± {reading.bar:.2g}"
+    return _HIDDEN if reading is None else f"± {float(f'{reading.bar:.2g}'):,.12g}"  # 830, not 8.3e+02

@@ -24,7 +24,7 @@ from dpcausal.estimators.interval_policy import (
     score_drowned,
     whole_range,
 )
-from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
+from dpcausal.estimators.messages import MEANS_BY_REGRESSION, NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.model_errors import FittedOn, PropensityError, averaged, second_moments
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
@@ -264,6 +264,7 @@ def effect_in_all(
             _MODELS,
             NO_INTERFERENCE,
             f"for the interval: few probabilities of an arm, or of an outcome, are below {clip:g}",
+            MEANS_BY_REGRESSION,
             *schema.data_handling,
         ),
         receipts=receipts,

@@ -305,8 +305,8 @@ class Effect(OtherNames):
         if self.arm_means is None:
             raise RefusedError(
                 problem=f"This effect, by {self.method}, has no means of its arms",
-                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust; in place of "
-                "Stratification, for a few strata, ArmContrasts(by=…).",
+                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting, or DoublyRobust with delta 0; in "
+                "place of Stratification, for a few strata, ArmContrasts(by=…).",
             )
         places = [self.arm_means.names.index(arm) for arm in self.arms]
         means = self.arm_means.mapped(self.arms, lambda every: every[places])

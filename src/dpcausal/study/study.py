@@ -272,6 +272,9 @@ class Study(metaclass=Constructor):
         Args:
             site: The site that this vault belongs to, where many sites are asked.
 
+        Raises:
+            StudyError: If the vault declares the table otherwise than the study.
+
         Example:
             >>> import pyarrow as pa
             >>> from dpcausal import Budget, DifferenceInMeans, Real, Schema, Treatment, Vault
@@ -284,12 +287,25 @@ class Study(metaclass=Constructor):
             >>> abs(prepared.run().effect.estimate - 2) < 0.5
             True
         """
+        self._check_declared(vault.schema)
 
         def evaluate(source: Source) -> StudyResult:
             result = self.evaluate(source, site)
             return replace(result, effect=self.warned(result.effect, site)) if result.effect else result
 
         return Prepared(vault, evaluate, self.price(site), outstanding_cost(vault, *self._asks(site)))
+
+    def _check_declared(self, schema: Schema) -> None:
+        """Raise where a vault declares a part of the table otherwise: what was approved is the study's declaration."""
+        parts = ("treatment", "outcome", "unit", "protects", "required")
+        differing = [part for part in parts if getattr(schema, part) != getattr(self.schema, part)]
+        differing += [column.name for column in self.schema.covariates if column not in schema.covariates]
+        if differing:
+            raise StudyError(
+                expected="a vault that declares the table as the study does",
+                got=f"one that differs in {', '.join(differing)}",
+                hint="open the vault with the study's schema: Vault(table, study.schema, ledger=…).",
+            )
 
     def seen(self, source: Source) -> Source:
         """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""

@@ -220,7 +220,7 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
                 if alike or several
                 else f"The column {name!r} is not in the table",
                 hint="correct the name in the schema, or rename columns that differ only in capitals or blanks; "
-                "the first line of a .csv file must hold names. Whoever may see the table lists them with: "
+                "the first line of a .csv file must hold names, in UTF-8. Whoever may see the table lists them with: "
                 "dpcausal init TABLE.",
             )
 

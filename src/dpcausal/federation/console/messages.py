@@ -8,6 +8,7 @@ from typing import Any
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.protocol.messages import VERSION
+from dpcausal.federation.site.consequences import ANY_UNITS
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
 from dpcausal.release import Receipt, Release, joint_price, receipts_in
@@ -135,7 +136,7 @@ def responses(folder: Path, entries: Sequence[LogEntry]) -> list[Response]:
 
 def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[tuple[MessageAnswer, ...], str]:
     """Return the numbers that a message about a study would hold, and the message with an ellipsis for each number."""
-    units = n or 10_000
+    units = n or ANY_UNITS
     source = study.rehearsal(units)
     asked = study.site_questions(units, policy.site)
     releases = [source.scaled(dict(each.scales)).release(each.query, each.guarantee) for each in asked]

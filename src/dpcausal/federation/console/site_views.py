@@ -181,6 +181,8 @@ class SitePages:
             people=site.site.people.people,
             needed=site.site.policy.approvals,
             logins=self.login.state.logged(50) if may else None,
+            people_command="dpcausal site people",
+            people_changes="added and removed",
         )
 
 

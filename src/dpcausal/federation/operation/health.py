@@ -90,6 +90,23 @@ def check_serving(kit: Path) -> Iterator[Check]:
         yield _clock(beat)
 
 
+def check_polling(mailbox: Path) -> Iterator[Check]:
+    """Yield whether a process polls the mailbox that a site joined in this folder, and whether it reaches the server.
+
+    A scheduler may poll instead, by `dpcausal site poll --once`: then nothing runs between two polls.
+    """
+    beat = Heartbeat.read(mailbox)
+    if beat is None or not (is_serving(mailbox) or beat.is_recent()):
+        since = f"; last contact {_time(beat.contact)}" if beat and beat.contact else ""
+        words = f"no process polls the mailbox: start dpcausal site poll{since}"
+        yield Check("polling", BROKEN, words, value=False)
+        return
+    yield Check("polling", HEALTHY, f"since {_time(beat.started)}", value=True)
+    recent = beat.is_recent()
+    words = f"last contact {_time(beat.contact)}" if beat.contact else "no contact with the server yet"
+    yield Check("mailbox", HEALTHY if recent else ATTENTION, words, value=recent)
+
+
 def check_certificate(kit: Path, name: str = "certificate") -> Check:
     """Return how many days the certificate of a kit is valid for."""
     files = (*sorted((kit / "startup").glob("[cs]*.crt"))[:1], kit / "startup" / "rootCA.pem")

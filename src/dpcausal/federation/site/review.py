@@ -8,6 +8,7 @@ from dpcausal.federation.site.consequences import Consequences
 from dpcausal.federation.site.decisions import StudyStatus, is_in_time, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.summary import in_short
 from dpcausal.ledger import Ledger
 from dpcausal.price import Price
 from dpcausal.release import format_receipt
@@ -111,7 +112,20 @@ class Review:
     changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return text_table(f"Study {self.study.name} at {self.policy.site}", self.lines())
+        return text_table(f"Study {self.study.name} at {self.policy.site}", [*self.in_short(), ("", ""), *self.lines()])
+
+    def in_short(self) -> tuple[tuple[str, str], ...]:
+        """Return what to know first, in plain words: who asks what about whom, what leaves, and what it costs."""
+        return in_short(
+            self.study,
+            self.policy,
+            n=self.n,
+            ledger=self.ledger,
+            consequences=self.consequences,
+            status=self.status,
+            allowed=not objections(self.policy, self.study),
+            pending=Price.of(each.price for each in self.pending) if self.pending else None,
+        )
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the review as labels with texts; a text without a label belongs to the label before it."""
