@@ -50,7 +50,7 @@ MAY_IMPORT = {
         *("audit", "testing", "quick", "rehearsal", "diagnostics", "estimators", "vault", "ledger", "study"),
         *NOUNS,
     ),
-    "federation": (),
+    "federation": ("errors",),
     "federation/protocol": ("federation/protocol", "study", *NOUNS),
     "federation/secure": ("federation/secure", "federation/protocol", "study", *NOUNS),
     "federation/operation": ("federation/operation", "federation/protocol", "ledger", *NOUNS),

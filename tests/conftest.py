@@ -2,11 +2,14 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
@@ -29,6 +32,9 @@ settings.load_profile("gate")
 
 # Once a test has started Spark, its bridge to Java logs in later tests of the process, when objects are collected.
 logging.getLogger("py4j").setLevel(logging.WARNING)
+
+# Commands are made from their functions once, and not at each call.
+vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
 
 LONGEST_FIRST = (
     *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),

@@ -132,9 +132,6 @@ class WrappedSource:
 
     It has only what every source has: what else a vault can do, such as its ledger, is out of reach. `innermost` tells
     whether two sources hold the same units.
-
-    Args:
-        source: The other source.
     """
 
     def __init__(self, source: Source) -> None:
@@ -222,7 +219,6 @@ class RequiringSource(WrappedSource):
     """A source as queries see it that require some covariates: units that lack one of them are outside the comparison.
 
     Args:
-        source: The other source.
         required: The covariates; one that declares `missing` is never lacking.
     """
 
@@ -302,8 +298,6 @@ def units_compared(source: Source, release: Release, value: ValueOf | None = Non
     """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise.
 
     Args:
-        source: What was asked.
-        release: What was released.
         value: In a formula, what returns the number of a name in place of the release.
     """
     if source.arm_sizes is not None:

@@ -24,9 +24,7 @@ class AuditReport:
     """What an audit found.
 
     Attributes:
-        findings: The outcome of every check.
         effort: How hard it tried: `smoke`, `quick` or `full`.
-        seconds: How long it took.
     """
 
     findings: tuple[Finding, ...]

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from dpcausal.cli.requirements import require_extra
+from dpcausal.cli.requirements import check_figure
 
 if TYPE_CHECKING:
     from dpcausal.audit import Finding
@@ -26,11 +26,7 @@ def audit(
     ] = None,
 ) -> None:
     """Attack every guarantee of this installation, on simulated tables. Exit status 1 if a check fails."""
-    require_extra("hypothesis", "audit")
-    if figure:
-        require_extra("matplotlib", "plots")
-        if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
-            raise typer.BadParameter("must be a .png file in a folder that exists", param_hint="--figure")
+    check_figure(figure)
     from dpcausal import audit as attacks  # noqa: PLC0415 (an extra, and slow to load)
 
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import read_study
-from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ def _policies(given: Path | None, table: str) -> list[Path]:
 
 
 def _check_allowed(file: Path) -> None:
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.policy import Policy  # noqa: PLC0415 (slow to load)
 
     if file.name != _POLICY:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, open_ledger
-from dpcausal.cli.run import confirm
+from dpcausal.cli.requirements import ask_to_confirm, check_file_name
 from dpcausal.errors import BudgetExceededError, StudyError
 from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dpcausal.experiment import Experiment, MetricCatalogue
 
 experiment = typer.Typer(name="experiment", no_args_is_help=True, help="Experiments with many metrics.")
@@ -92,7 +94,7 @@ def run(  # noqa: PLR0913, PLR0917
         ),
     ] = "",
     look: Annotated[
-        int | None, typer.Option(min=1, help="Of several looks: how many cohorts there are so far. Default: all.")
+        int | None, typer.Option(min=1, help="How many cohorts there are so far. Needed where there are several looks.")
     ] = None,
     new_version: Annotated[
         bool,
@@ -122,21 +124,28 @@ def run(  # noqa: PLR0913, PLR0917
     from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
     page = out or file.with_suffix(".html")
-    if page.suffix != ".html" or not page.absolute().parent.is_dir():
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--out")
+    check_file_name(page, ".html", "--out")
     read = read_experiment(file, catalogue)
+    read.check_look(look)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
-    if new_version and as_of not in opened.versions:
+    earlier = opened.versions
+    if new_version and as_of not in earlier:
         opened.add_version(as_of)
     vault = Vault(table, read.schema, ledger=opened, as_of=as_of, resources=Resources(progress=True))
+    if read.cohorts is not None and as_of not in earlier:
+        _check_grown(vault.n, as_of, earlier)
     due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
+    looks = f", look {look} of {len(read.cohorts.values)}" if read.cohorts else ""
+    units = "units" if read.unit else "units, one record each"
     spent = f"spent so far {vault.ledger.spent}, of {vault.ledger.budget}"
-    typer.echo(f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} units for {price}; {spent}.", err=True)
+    typer.echo(
+        f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} {units}{looks}, for {price}; {spent}.", err=True
+    )
     try:
         vault.ledger.check_affords(due)
         if due:
-            confirm(price, yes)
+            ask_to_confirm(f"Spend {price}? This is final.", "Nothing was spent", yes=yes)
         else:
             typer.echo("Everything was answered before: it costs nothing.", err=True)
         scorecard = read.run(vault, look)
@@ -174,8 +183,8 @@ def watch(
     from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
 
     places = dict(map(_place, ledger or ()))
-    if html is not None and (html.suffix != ".html" or not html.absolute().parent.is_dir()):
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
+    if html is not None:
+        check_file_name(html, ".html", "--html")
     beside = html.absolute().parent if html else folder
     found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:
@@ -209,6 +218,17 @@ def _text(file: Path, what: str, hint: str) -> str:
         raise StudyError(
             problem=f"{file} cannot be read as {what} in UTF-8 ({type(error).__name__})", hint=hint
         ) from None
+
+
+def _check_grown(n: int, as_of: str, earlier: "Mapping[str | None, int | None]") -> None:
+    """Raise if a version that was declared for a look has as many units as another: then nobody entered."""
+    same = [str(version) for version, units in earlier.items() if units == n]
+    if same:
+        raise StudyError(
+            problem=f"The table as of {as_of} has {n:,} units, as many as that as of {same[-1]}, so nobody has entered",
+            hint="nothing was asked. A look is drawn once: take the table with the new cohort, under another --as-of. "
+            "If it is the right one, run the same command again.",
+        )
 
 
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:

@@ -34,12 +34,7 @@ Result = TypeVar("Result")
 def epsilon_by_name(
     positions: int, example: str
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Decorate a function so that a call without epsilon by its name raises an error with a right example.
-
-    Args:
-        positions: How many arguments may be given by position.
-        example: A right call.
-    """
+    """Decorate a function so that a call without epsilon by its name raises an error with a right example."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         called = signature(function)

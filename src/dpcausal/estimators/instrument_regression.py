@@ -50,14 +50,7 @@ class _ReceivedSource(WrappedSource):
 
 
 class AdjustedParts(NamedTuple):
-    """What regressions on covariates find.
-
-    Attributes:
-        parts: The effects on the outcome and on the treatment received, with their joint error.
-        left_in: Bounds of the confounding that the shapes of covariates leave in them.
-        refusal: Why there is no interval.
-        signs: Signs of problems.
-    """
+    """What regressions on covariates find."""
 
     parts: JointEstimate
     left_in: tuple[float, float]
@@ -68,15 +61,7 @@ class AdjustedParts(NamedTuple):
 def adjusted_parts(
     release: Release, query: InstrumentMoments, scaled: ScaledCovariates, source: Source, names: tuple[str, str]
 ) -> AdjustedParts:
-    """Return the effects on the outcome and on the treatment received, adjusted for covariates.
-
-    Args:
-        release: What was released.
-        query: What was asked.
-        scaled: The covariates by their scores.
-        source: Of what it was asked.
-        names: The names of the two effects.
-    """
+    """Return the effects on the outcome and on the treatment received, adjusted for covariates."""
     sources = source, _ReceivedSource(source, query.received)
     listed = [at.name for at in query.regression.sensitivity(source.schema, "record", "l1").coordinates]
     releases = [

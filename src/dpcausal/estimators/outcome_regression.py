@@ -41,12 +41,7 @@ class OutcomeRegressions:
     Features are those of the query, between -1 and 1. The first axis of every array is the version, the second the arm.
 
     Attributes:
-        n: The number of units in the comparison.
-        sizes: Units in each arm.
         means: The outcome's mean, measured from the middle of its range.
-        centres: The features' means.
-        covariances: The features' covariances.
-        slopes: The regressions' coefficients.
         variances: The outcome's residual variance, at least what noise could hide.
         noise_variance: The variance of the noise in the covariances of features with the outcome.
         covariance_noise_variance: The variance of the noise in the features' covariances.
@@ -113,12 +108,7 @@ class OutcomeRegressions:
         return self.shared_sampling(self, self.variances)
 
     def shared_sampling(self, other: "OutcomeRegressions", residuals: Array) -> Array:
-        """Return the sampling covariance of the adjusted differences in this response and in another.
-
-        Args:
-            other: The regressions of the other response on the same features.
-            residuals: The covariance of the two responses' residuals in each arm.
-        """
+        """Return the sampling covariance of the adjusted differences in this response and in another."""
         centre = (self.sizes[:, :, None] * self.centres).sum(axis=1) / self.n[:, None]
         return self._shared_sampling(other, residuals, centre, self.n)
 
@@ -277,8 +267,6 @@ def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[
     """Return the covariates of which every cell may be unreadable.
 
     Args:
-        covariates: The covariates.
-        schema: What is public about the table.
         mean: The mean over units of a feature, or of a `deficit of` one.
     """
     found = []

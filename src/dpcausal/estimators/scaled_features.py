@@ -90,8 +90,6 @@ def left_by_scores(
     a value all of it stays. Of a number without a scale, the share of its variance that may be noise is left in.
 
     Args:
-        scaled: The covariates by their scores.
-        features: The names of features.
         adjusted: What each of them takes off the difference between arms.
         resolution: What is sure of each feature's variance, in standard deviations of the noise in it; none where
             intervals allow for noise in another way.

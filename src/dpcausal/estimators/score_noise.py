@@ -77,12 +77,7 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class Slopes:
-    """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome.
-
-    Attributes:
-        mean: Their means.
-        variance: Their variances; independent.
-    """
+    """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome."""
 
     mean: Array
     variance: Array
@@ -95,13 +90,10 @@ class CovariateSpread:
     Covariances between covariates are taken to be 0; those between values of one category are known.
 
     Attributes:
-        units: The number of units.
         centre: The mean outcome in half ranges from the middle of its range.
-        means: The features' means.
         variances: What a covariance is divided by to be a slope: a variance; for a value of a category, its share.
-        covariance: The covariances of the features.
-        with_outcome: Their covariances with the outcome, in half ranges.
-        noise: The variance of the noise in these, sampling error included.
+        with_outcome: The features' covariances with the outcome, in half ranges.
+        noise: The variance of the noise in these last, sampling error included.
         parts: The share of the outcome's variance that each feature explains, before anything is known.
         uncertain: The standard deviation of each variance's error, as a share of it.
         hidden: Numbers without a scale of which noise hides how they vary.
@@ -219,7 +211,6 @@ class PrivateScore:
     """A propensity score by objective perturbation, with what is known about its error.
 
     Attributes:
-        spread: The features' spread.
         coefficients: The coefficients of the features as they are, between -1 and 1, the constant first.
         tilt_sds: The standard deviation of the noise in each feature's imbalance, the constant's first.
         enlarged: What undoing the ridge multiplied each slope of the score by, and its noise with it.
@@ -236,14 +227,7 @@ class PrivateScore:
 
     @classmethod
     def of(cls, release: Release, schema: Schema, spread: CovariateSpread, units: float) -> Self:
-        """Return the score of a release without its ridge.
-
-        Args:
-            release: The coefficients.
-            schema: What is public about the table, with covariates as the score has them.
-            spread: The features' spread.
-            units: The number of units that the score was fitted on.
-        """
+        """Return the score of a release without its ridge."""
         perturbation = perturbation_of(release, schema)
         weights = InfluenceWeights.of(perturbation, spread.means, spread.variances)
         ridges = perturbation.ridges / weights.information
@@ -320,13 +304,7 @@ class PrivateScore:
         return [float(each) for each in self.coefficients * root]
 
     def arms(self, estimand: Estimand, clip: float, least_variance: float = 0.0) -> "WeightedLogits":
-        """Return both arms' weights and mean predictors with clipped scores.
-
-        Args:
-            estimand: Whose effect the weights are for.
-            clip: The clip.
-            least_variance: The least variance that the predictor counts as.
-        """
+        """Return both arms' weights and mean predictors with clipped scores."""
         logits = self._logits(max(self.logit_variance, least_variance))
         score = 1 / (1 + np.exp(-logits))
         weights = np.array([arm_weights(estimand, float(each), clip) for each in score]).T
@@ -396,10 +374,6 @@ def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, c
     For an outcome with a quarter of its half range as standard deviation, and a mean of e (1 - e) of 0.2.
 
     Args:
-        covariates: The covariates of the score.
-        schema: What is public about the table.
-        estimand: Whose effect the weights are for.
-        clip: The clip.
         noise: The standard deviation of the noise that the sums add to the effect, in half ranges, where the largest
             weight, each arm's sum of weights and epsilon are 1.
     """
@@ -413,9 +387,6 @@ def best_clip(score: PrivateScore, estimand: Estimand, most: float, noise: float
     """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together.
 
     Args:
-        score: The score.
-        estimand: Whose effect the weights are for.
-        most: The largest clip to choose.
         noise: The noise of the sums as in `score_share`, for their own epsilon.
     """
     if estimand == "ATO":

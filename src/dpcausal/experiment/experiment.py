@@ -51,7 +51,6 @@ class Experiment(metaclass=Constructor):
     Attributes:
         name: What to call it.
         treatment: Every arm; its reference is the control. Each other arm is compared with it.
-        metrics: The metrics.
         epsilon: The total epsilon, of all metrics together.
         delta: The total delta; with many metrics noise is smaller with one.
         question: The question it answers, in words.
@@ -230,6 +229,24 @@ class Experiment(metaclass=Constructor):
         residuals = tuple(dict.fromkeys(each.residual for each in self.metrics if each.residual is not None))
         return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics], residuals)
 
+    def check_look(self, look: int | None) -> None:
+        """Raise unless it is said which look a table is for, where there are several, and only there.
+
+        A look is drawn once, so all of them must not be drawn from the table of the first by leaving it out.
+        """
+        if self.cohorts is None:
+            if look is not None:
+                raise StudyError(
+                    problem=f"The experiment declares no cohorts, so it has no look {look!r}",
+                    hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
+                )
+        elif look is None:
+            raise StudyError(
+                problem=f"The experiment {self.name!r} has {len(self.cohorts.values)} looks, and none was named",
+                hint=f"say how many values of {self.cohorts.name!r} have entered so far: look=1 (--look 1) after the "
+                "first. A look is drawn once: one that is read too early lacks those who enter later.",
+            )
+
     def release(self, source: Source, look: int | None = None) -> Release:
         """Return the sums of all metrics: one query, or the looks of the schedule so far.
 
@@ -243,10 +260,7 @@ class Experiment(metaclass=Constructor):
         asked = guarantee_for(source, self.epsilon, self.delta)
         if self.cohorts is None:
             if look is not None:
-                raise StudyError(
-                    problem=f"The experiment declares no cohorts, so it has no look {look!r}",
-                    hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
-                )
+                self.check_look(look)
             return source.release(moments, narrower(moments, source, asked, first))
         now = len(self.cohorts.values) if look is None else look
         query = LookMetrics(Cut(self.cohorts.name), now, moments.metrics, moments.weights, moments.residuals)
@@ -261,11 +275,14 @@ class Experiment(metaclass=Constructor):
 
         Args:
             source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
-            look: With `cohorts`: how many there are so far; None for all of them.
+            look: With `cohorts`: how many there are so far. A rehearsal is of the last look if left out.
 
         Raises:
             BudgetExceededError: If the budget has too little left. Nothing was read.
+            StudyError: If `look` is left out where there are cohorts, or given where there are none.
         """
+        if not isinstance(source, Rehearsal):
+            self.check_look(look)
         release = self.release(source, look)
         effects = metric_effects(release, source, self.metrics)
         sizes = effects[0].arm_sizes
@@ -281,7 +298,9 @@ class Experiment(metaclass=Constructor):
             effects=effects,
             kinds={each.label: each.kind for each in self.metrics},
             lower_is_better=tuple(each.label for each in self.metrics if each.lower_is_better),
-            sample_ratio=SampleRatio.of(sizes, self.allocation or (1.0,) * arms, looks=looks.all if looks else 1),
+            sample_ratio=SampleRatio.of(
+                sizes, self.allocation or (1.0,) * arms, looks=looks.all if looks else 1, units=effects[0].n
+            ),
             method=self.method,
             level=self.level,
             looks=looks,
@@ -309,7 +328,6 @@ class Experiment(metaclass=Constructor):
         """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
 
         Args:
-            n: The number of units.
             typical: Between which two values about 90 % of units are, by column, from the literature or an earlier
                 experiment. A column that is not named is expected around the middle of its bounds, which few metrics
                 are; a ratio depends on it most.

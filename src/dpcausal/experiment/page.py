@@ -153,6 +153,7 @@ def scorecard_page(scorecard: _Shown) -> str:
     alarm = f'<p class="alarm">{html_text(ratio_words)}</p>' if ratio.mismatch else ""
     checks = [
         ratio_words,
+        *([f"Outside: {ratio.outside_words}."] if ratio.outside_words else []),
         _interval_words(scorecard),
         _guarantee_words(first.guarantee),
         *first.guarantee.warnings,

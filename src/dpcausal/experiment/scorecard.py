@@ -45,7 +45,6 @@ class Scorecard:
 
     Attributes:
         name: The experiment.
-        question: Its question.
         effects: The effect of each arm against the control, metric by metric.
         kinds: What each metric is.
         lower_is_better: The metrics that should fall.
@@ -203,8 +202,9 @@ class Scorecard:
     def __str__(self) -> str:
         first = self.effects[0]
         table = [*table_rows("WARNING", first.guarantee.warnings), ("sample ratio", str(self.sample_ratio))]
+        table += [("outside", self.sample_ratio.outside_words)] if self.sample_ratio.outside_words else []
         table += [("look", f"{self.looks.look} of {self.looks.all}")] if self.looks else []
-        table += [("intervals", self.interval_words), *units_of(first.n, first.receipts)]
+        table += [("intervals", self.interval_words), *units_of(first.n, first.receipts, looks=self.looks is not None)]
         table += table_rows("decision" if len(self.decisions) < 2 else "decisions", tuple(self._decision_lines()))
         table += [("error rates", self.error_rates)] if self.rule else []
         table += [("catalogue", self.catalogue[:12])] if self.catalogue else []

@@ -219,3 +219,34 @@ def _fetched(address: str) -> str:
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
+
+
+def test_site_in_a_mailbox_asks_for_a_process_that_polls(folder: Path) -> None:
+    mailbox = folder / "mailbox"
+    mailbox.mkdir()
+    (mailbox / "connection.toml").write_text('address = "https://localhost:1"')
+    code, checks = look(folder)
+    assert (code, checks["polling"]["level"]) == (2, "broken")
+    assert "dpcausal site poll" in checks["polling"]["words"]
+    assert "serving" not in checks
+    held, now = hold_lock(mailbox), time.time()
+    Heartbeat(now - 1_000, now - 700, every=30.0).write(mailbox)
+    _, checks = look(folder)
+    assert [checks[name]["level"] for name in ("polling", "mailbox")] == ["healthy", "attention"]
+    Heartbeat(now - 1_000, now - 700, every=600.0).write(mailbox)
+    _, checks = look(folder)
+    assert checks["mailbox"]["level"] == "healthy"
+    os.close(held)
+    assert look(folder)[1]["polling"]["level"] == "healthy"  # as a scheduler leaves it between two polls
+
+
+def test_second_process_does_not_poll(folder: Path) -> None:
+    mailbox = folder / "mailbox"
+    mailbox.mkdir()
+    (mailbox / "connection.toml").write_text('address = "https://localhost:1"')
+    (mailbox / "authority.pem").write_text("")
+    held = hold_lock(mailbox)
+    refused = run("poll", folder)
+    os.close(held)
+    assert refused.exit_code == 2
+    assert "A process polls the mailbox" in refused.output

@@ -59,8 +59,7 @@ class InverseWeighting(BaseEstimator):
         Three queries share epsilon: moments of covariates and outcome, a private logistic regression, and sums weighted
         by its score. Covariates and outcome need public bounds; nothing else about a unit need be public. Delta is
         spent only where Gaussian noise is narrower than Laplace noise.
-        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.

@@ -34,10 +34,6 @@ class NuisanceModels:
     """Coefficients of a propensity score and of an outcome regression in each arm; public.
 
     Attributes:
-        covariates: Their covariates, indicators of missing values included.
-        propensity: The score's coefficients, corrected for its ridge.
-        control: The control arm's coefficients.
-        treated: The treated arm's coefficients.
         units: The number of units in the comparison, from the moments.
         units_variance: The variance of the noise in that number; 0 where it is public.
         rest: The part of the guarantee that the models did not use.
@@ -108,7 +104,6 @@ def fit_nuisance_models(
 
     Args:
         scaled: The covariates of models and effects by their scores.
-        learner: The learner.
         estimand: Whom the mean of its effects is about: what noise leaves in depends on it.
     """
     source, guarantee, known = scaled.source, scaled.rest, learner.propensity

@@ -23,11 +23,7 @@ _ROSTER = """\
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder of a coordinator.
-
-    Attributes:
-        folder: Its path.
-    """
+    """The folder of a coordinator."""
 
     folder: Path
 

@@ -25,14 +25,10 @@ class LogEntry(ChainEntry):
     """One event at a site: one line of the audit log.
 
     Attributes:
-        version: The version of the format.
         kind: A decision, a study's withdrawal by its requester, an answer to a request, requests without a valid
             signature, a change of the site's people, a new index, a confirmation of settings, or one after a restore:
             approvals before it do not count.
-        study: The digest of the study.
-        who: Who decided, or the requester.
         what: The reason of a decision; of an answer, the request and the code.
-        at: The time; of an answer the day.
         sealed: The signed decision; empty in other entries.
     """
 

@@ -352,7 +352,6 @@ class Site(metaclass=Constructor):
         The table stays closed: before the first answer, what they share is that of a table of 10,000 units.
 
         Args:
-            ledger: The site's ledger.
             besides: The digest of a study that is left out.
         """
         units = ledger.versions.get(self.policy.as_of)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.federation.operation.contents import Contents
+from dpcausal.federation.operation.contents import CONNECTION, MAILBOX, Contents
 from dpcausal.federation.operation.health import (
     ATTENTION,
     BROKEN,
@@ -18,6 +18,7 @@ from dpcausal.federation.operation.health import (
     check_backup,
     check_certificate,
     check_disk,
+    check_polling,
     check_serving,
     check_versions,
 )
@@ -42,11 +43,7 @@ SESSION_DAYS = 30
 
 
 def site_status(folder: Path) -> Status:
-    """Look at a site, and return what was found.
-
-    Raises:
-        StudyError: If there is no readable policy in the folder.
-    """
+    """Look at a site, and return what was found."""
     policy = Policy.read(folder)
     checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
     rest = (
@@ -65,7 +62,10 @@ def kits_of(folder: Path) -> list[Path]:
 
 def _network(folder: Path) -> Iterator[Check]:
     kits = kits_of(folder)
-    if not kits:
+    joined = (folder / MAILBOX / CONNECTION).exists()
+    if joined:
+        yield from check_polling(folder / MAILBOX)
+    if not kits and not joined:
         yield Check("serving", HEALTHY, "in no network: this site answers by files", value=False)
     for kit in kits:
         suffix = f"_{kit.parent.name}" if len(kits) > 1 else ""

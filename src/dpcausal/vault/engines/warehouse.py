@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpcausal.schema.columns import Column
     from dpcausal.schema.schema import Schema
     from dpcausal.schema.treatment import EveryArm, Treatment
-    from dpcausal.vault.engines import Batch, ExactInts
+    from dpcausal.vault.engines import Batch, ExactInts, Kernel
     from dpcausal.vault.engines.duckdb import DuckDBEngine
     from dpcausal.vault.engines.ranges import Kind
 
@@ -65,13 +65,7 @@ class WarehouseEngine:
     __slots__ = ("_families", "_here", "_schema", "_streamed", "_warehouse")
 
     def __init__(self, warehouse: Warehouse, schema: "Schema", streamed: "DuckDBEngine") -> None:
-        """Open an engine over a table.
-
-        Args:
-            warehouse: The table.
-            schema: What is public about it.
-            streamed: The same table as DuckDB reads it.
-        """
+        """Open an engine over a table."""
         self._warehouse, self._schema, self._streamed = warehouse, schema, streamed
         own = warehouse.families
         columns = dict(zip(column_names(schema), (*schema.columns, schema.treatment.every_arm), strict=True))
@@ -88,7 +82,9 @@ class WarehouseEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        if self._schema.unit is not None or not self._behind(cells, sums, whole=whole) <= self._here:
+        if self._schema.unit is not None or not (
+            columns_behind(self._schema, self._used(cells, sums, whole=whole)) <= self._here
+        ):
             return self._streamed.aggregate(cells, sums, whole=whole)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         names = ["place", *(f"sum_{at}" for at in range(len(sums)))]
@@ -102,12 +98,7 @@ class WarehouseEngine:
         return self._streamed.fold(columns, kernel)
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: "Callable[[Batch], Batch] | None" = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: "Kernel | None" = None, *, whole: bool = False
     ) -> "Batch":
         """Return all rows at once; see `Engine.collect`."""
         return self._streamed.collect(columns, limit, kernel, whole=whole)
@@ -151,10 +142,6 @@ class WarehouseEngine:
         """Return the coerced columns that a query reads."""
         used = set(column_names(self._schema)) & set(re.findall(r"\w+", " ".join((*cells, *sums))))
         return used | ({"treatment"} if (self._outside and not whole) or not used else set())
-
-    def _behind(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> frozenset[str]:
-        """Return the coerced columns whose cells decide on those that a query reads."""
-        return columns_behind(self._schema, self._used(cells, sums, whole=whole))
 
     @property
     def _outside(self) -> bool:

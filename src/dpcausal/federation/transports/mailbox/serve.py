@@ -17,12 +17,6 @@ from dpcausal.federation.transports.mailbox.store import MailboxStore
 def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
     """Serve until stopped.
 
-    Args:
-        mailbox: The mailbox.
-        listen: The interface and port to listen on.
-        workers: The number of processes.
-        threads: The number of threads, and of connections to the database, of each process.
-
     Raises:
         TransportError: If the certificate of the server has expired, or the database cannot be used.
     """
