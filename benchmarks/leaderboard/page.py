@@ -182,6 +182,8 @@ def _table(found: Found) -> Iterator[str]:
     yield "| estimator | from | error | given, % | covers, % | 5,000 units: error | covers, % |"
     yield "|---|---|---|---|---|---|---|"
     for line in found.at(MAIN, 1.0):
+        if not (line["private"] or line["group"] == "reference"):
+            continue
         name, given = line["contestant"], f"{100 * line['intervals']:.0f}"
         cells = [_cell(found, MAIN, name), given, _covers(line)]
         cells += [_cell(found, SMALLER, name), _covers(found.line(SMALLER, 1.0, name))]
@@ -222,8 +224,8 @@ def _ratios(found: Found) -> Iterator[str]:
         enough.append(f"{float(f'{units:.2g}'):,.0f} for {name}")
     yield ""
     yield (
-        f"The ratio falls with √n. By that rule, from the column for 20,000 units, it reaches 1 near "
-        f"this many units: {', '.join(enough[:-1])} and {enough[-1]}."
+        f"The ratio falls with √n. By that rule it reaches 1 near this many units: {', '.join(enough[:-1])} "
+        f"and {enough[-1]}."
     )
 
 
