@@ -20,6 +20,7 @@ from dpcausal.estimators.influence_weights import InfluenceWeights
 from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
 from dpcausal.estimators.plausibility import Measured
 from dpcausal.estimators.propensity import expected_imbalance, perturbation_of, score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
 from dpcausal.queries import CovariateMoments
 from dpcausal.queries.covariate_moments import explained
@@ -106,6 +107,7 @@ class CovariateSpread:
         uncertain: The standard deviation of each variance's error, as a share of it.
         hidden: Numbers without a scale of which noise hides how they vary.
         unscaled: The variances of numbers without a scale as they were found, by name.
+        ends: The share of a number's confounding that the ends of its scale leave in, where typical values misfit.
     """
 
     units: float
@@ -119,6 +121,7 @@ class CovariateSpread:
     uncertain: Array
     hidden: tuple[str, ...] = ()
     unscaled: Mapping[str, Measured] = field(default_factory=dict)
+    ends: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, query: CovariateMoments, release: Release, source: Source) -> Self:
@@ -176,6 +179,7 @@ class CovariateSpread:
             uncertain=uncertain,
             hidden=tuple(hidden),
             unscaled=unscaled,
+            ends=left_at_ends(release, source),
         )
 
     def slopes(self, outcome_sd: float, due_to_effect: Array | float = 0.0) -> Slopes:

@@ -36,6 +36,7 @@ class WeightedMeans:
     ) -> None:
         self.receipt, self.clip, self.beyond, self.left_in = release.receipt, query.clip, 0.0, 0.0
         self.adjustments, self.ridge_left = np.zeros(0), 0.0
+        self.ends = {} if score is None else score.spread.ends
         self.unadjusted: tuple[str, ...] = ()
         sums = {name: release.value(name) for name in release.names}
         low, high = source.schema.outcome_bounds

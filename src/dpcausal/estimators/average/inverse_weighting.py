@@ -274,7 +274,9 @@ class InverseWeighting(BaseEstimator):
         )
         if self.scores == "objective":
             features = feature_names(self.covariates, source.schema)[1:]
-            effect = effect.with_bias(left_by_scores(scaled, features, arms.adjustments) + arms.ridge_left)
+            effect = effect.with_bias(
+                left_by_scores(scaled, features, arms.adjustments, ends=arms.ends) + arms.ridge_left
+            )
         return warned(effect, source.schema, arms.signs)
 
 
