@@ -336,6 +336,7 @@ class PrivateScore:
         weights = np.array([arm_weights(estimand, float(each), clip) for each in score]).T
         shares = np.array([1 - score, score]) * weights * _DENSITY
         totals = shares.sum(axis=1)
+        counted = totals**2 / (shares * weights).sum(axis=1)
         control, treated = (shares @ logits) / totals
         clipped = (score < clip) | (score > 1 - clip)
         steps = {
@@ -350,6 +351,7 @@ class PrivateScore:
             apart=float(treated - control),
             beyond=float(_DENSITY[clipped].sum()),
             response=float(response),
+            counted=(float(counted[0]), float(counted[1])),
         )
 
     def noise_sd(self, slopes: Slopes) -> float:
@@ -386,12 +388,14 @@ class WeightedLogits:
         beyond: The share of units whose score is clipped.
         response: How far an error of the predictor separates the arms, in parts of what it does without clipping: the
             mean changes of both arms' log weights, of units that are not clipped.
+        counted: As how many units with the same weight each arm counts, for one unit of the table.
     """
 
     weights: tuple[float, float]
     apart: float
     beyond: float
     response: float
+    counted: tuple[float, float]
 
 
 def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, clip: float, noise: float) -> float:

@@ -268,7 +268,8 @@ class InverseWeighting(BaseEstimator):
                 arms.means,
                 sampling_sd=arms.sampling_sd,
                 noise=arms.noise,
-                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares),
+                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares)
+                + arms.shared_variance,
                 noise_covariance=arms.noise_covariance,
             ),
         )
