@@ -12,7 +12,7 @@ from dpcausal.cli.opened_mailbox import require_mailbox
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import site
+from dpcausal.cli.site import check_out, site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,7 @@ def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
     require_extra("cryptography", "federation")
     from dpcausal.federation.site.backup import backup_site  # noqa: PLC0415 (slow to load)
 
+    check_out(out, folder, overwrite=False)
     _report(backup_site(folder, out, with_keys=with_keys), f"Wrote {out}")
 
 

@@ -145,7 +145,9 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
     ask_to_confirm(f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?", yes=yes)
     site = opened.policy.site
     opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))
-    return review.digest, opened.status(review.digest)
+    status, needed = opened.status(review.digest), opened.policy.approvals
+    more = f": {needed} approvals by different people are needed" if kind == "approve" and status == "undecided" else ""
+    return review.digest, f"{status}{more}"
 
 
 def ask_to_confirm(question: str, *, yes: bool) -> None:
