@@ -288,3 +288,33 @@ def test_a_covariate_that_costs_more_noise_than_it_saves_is_named() -> None:
             if said:
                 promised = int(said.split("about ")[1].split("%")[0])
     assert 100 * (1 - widths[2_000, None] / widths[2_000, before]) == pytest.approx(promised, abs=3)
+
+
+def test_an_experiment_compares_every_arm_and_needs_none_named() -> None:
+    three = dpc.Treatment("arm", arms=("old", "blue", "green"), labels=("old", "blue", "green"))
+    for experiment in (replace(EXPERIMENT, treatment=three), EXPERIMENT):
+        assert {line.treated for line in experiment.rehearsed(9_000).lines} == {"blue", "green"}
+    named = EXPERIMENT.to_toml()
+    unnamed = "\n".join(line for line in named.splitlines() if not line.startswith("compare ="))
+    assert unnamed.count("\n") < named.count("\n")
+    assert dpc.Experiment.from_toml(unnamed) == EXPERIMENT
+    assert replace(EXPERIMENT, treatment=three) == EXPERIMENT
+
+
+def test_plan_expects_a_share_and_says_what_it_assumes_and_what_is_next(tmp_path: Path) -> None:
+    metric = dpc.Metric(dpc.Binary("bought", missing=0))
+    trial = dpc.Experiment(
+        name="x", treatment=dpc.Treatment("t"), metrics=[METRICS[0], metric], epsilon=1.0, delta=1e-6
+    )
+    for first, at in ((trial, 1), (replace(trial, metrics=[metric]), 0)):  # as covariate, and as outcome, of the schema
+        line = first.rehearsed(100_000, {"bought": 0.02}).lines[at]
+        assert line.sampling_sd == pytest.approx(math.sqrt(0.02 * 0.98 * 4 / 100_000), rel=0.05)
+    for wrong in ({"bought": (0, 1)}, {"bought": 2}, {"bougth": 0.02}, {trial.metrics[0].columns[0]: 0.5}):
+        with pytest.raises(DpcausalError, match="typical"):
+            trial.rehearsed(100_000, wrong)
+    (tmp_path / "x.toml").write_text(trial.to_toml(), encoding="utf-8")
+    words = ["experiment", "plan", f"{tmp_path}/x.toml", "--n", "1000", "--typical", "bought:0.02"]
+    said = " ".join(CliRunner().invoke(app, words).output.split())
+    assert "numbers around the middle of their bounds" in said
+    assert "bought." not in said.split("These are")[1].split("Next")[0]
+    assert "--epsilon 1 --delta 1e-06 --as-of VERSION" in said

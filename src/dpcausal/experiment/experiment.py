@@ -180,6 +180,8 @@ class Experiment(metaclass=Constructor):
                     problem=f"{role} must be a {kind.__name__}, not {given!r}"[:300],
                     hint=f"write {role}={example}.",
                 )
+        if self.treatment.compare is None:  # a schema names one of them, and every arm is compared
+            object.__setattr__(self, "treatment", replace(self.treatment, compare=self.treatment.compared[1]))
         if self.allocation is not None:
             listed = isinstance(self.allocation, Iterable) and not isinstance(self.allocation, str)
             shares = tuple(self.allocation) if listed else ()
@@ -325,18 +327,18 @@ class Experiment(metaclass=Constructor):
         return LooksSoFar(query.look, whole, max(sum(sizes.values), 1.0) / (self.planned_n or 1))
 
     @called_as("experiment.rehearsed(100_000)")
-    def rehearsed(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Scorecard:
+    def rehearsed(self, n: int, typical: Mapping[str, float | Sequence[float]] | None = None) -> Scorecard:
         """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
 
         Args:
             n: The number of units.
-            typical: Between which two values about 90 % of units are, by column, from the literature or an earlier
-                experiment. A column that is not named is expected around the middle of its bounds, which few metrics
-                are; a ratio depends on it most.
+            typical: What is expected of a column, from the literature or an earlier experiment: between which two
+                values about 90 % of units are, or the share of a proportion. A column that is not named is expected
+                around the middle of its bounds, which few metrics are; a ratio depends on it most.
         """
         return self.run(self._rehearsal(n, typical))
 
-    def _rehearsal(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Rehearsal:
+    def _rehearsal(self, n: int, typical: Mapping[str, float | Sequence[float]] | None = None) -> Rehearsal:
         return Rehearsal(self.schema, n, confounding=0.0, typical=typical or {})
 
     def informed_by(self, scorecard: Scorecard, *, spread: float = 5.0) -> Self:
