@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -318,3 +319,39 @@ def test_plan_expects_a_share_and_says_what_it_assumes_and_what_is_next(tmp_path
     assert "numbers around the middle of their bounds" in said
     assert "bought." not in said.split("These are")[1].split("Next")[0]
     assert "--epsilon 1 --delta 1e-06 --as-of VERSION" in said
+
+
+def test_slips_of_a_declaration_are_named_alone() -> None:
+    """A team with thirty metrics is told the one that is there twice, not all of them."""
+    many = [dpc.Metric(dpc.Real(f"metric {at}", 0, 1, missing=0)) for at in range(30)]
+    with pytest.raises(DpcausalError, match=r"different names: metric 7\.\n"):
+        replace(EXPERIMENT, metrics=[*many, many[7]])
+    with pytest.raises(DpcausalError, match="names a metric twice: bought"):
+        dpc.DecisionRule(goals=["bought"], guardrails=[dpc.Guardrail("bought", 0.1)])
+    study = 'version = 2\nname = "x"\n'
+    with pytest.raises(DpcausalError) as found:
+        dpc.Experiment.from_toml(study)
+    assert "Renamed" not in str(found.value)
+
+
+def test_large_delta_and_small_p_values_are_said() -> None:
+    card = run(replace(EXPERIMENT, delta=0.01))
+    assert "delta 0.01 is not far below 1 / " in " ".join(str(card).split())
+    assert "delta 0.01 is not far below" in card.to_html()
+    assert "not far below" not in str(run(replace(EXPERIMENT, delta=1e-6)))
+    assert "p < 1e-6" in str(replace(card.sample_ratio, p_value=0.0))
+    assert not any(line.endswith("  0  better") for line in str(card).splitlines())
+
+
+def test_check_reads_the_file_of_an_experiment(tmp_path: Path) -> None:
+    """Amounts as text, and an arm that is not declared, before anything is paid."""
+    table = pa.table(TABLE)
+    place = table.column_names.index("revenue")
+    table = table.set_column(place, "revenue", pa.array([f"about {each:.2f}" for each in TABLE["revenue"]]))
+    pa.parquet.write_table(table, tmp_path / "users.parquet")
+    (tmp_path / "x.toml").write_text(EXPERIMENT.to_toml(), encoding="utf-8")
+    words = ["check", f"{tmp_path}/x.toml", "--table", f"{tmp_path}/users.parquet"]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code == 0, found.output
+    assert all(line.startswith("[not private") for line in found.output.splitlines())
+    assert re.search(r"outcome revenue: .*not read as declared|revenue.*not read", found.output)

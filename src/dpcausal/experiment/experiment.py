@@ -13,7 +13,7 @@ from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.experiment.catalogue import MetricCatalogue, checked_digest, metrics_of
 from dpcausal.experiment.decision import DecisionRule
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.experiment.informed import informed
+from dpcausal.experiment.informed import Known, informed
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
@@ -115,7 +115,12 @@ class Experiment(metaclass=Constructor):
     def __post_init__(self) -> None:
         metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
         labels = [each.label for each in metrics if isinstance(each, Metric)]
-        if not metrics or len(set(labels)) != len(metrics):
+        if twice := sorted({label for label in labels if labels.count(label) > 1}):
+            raise StudyError(
+                problem=f"A metric is declared twice, and metrics have different names: {', '.join(twice)}",
+                hint="leave one of them out, or give it a name= of its own where both have the same columns.",
+            )
+        if not metrics or len(labels) != len(metrics):
             raise StudyError(
                 expected="a list of metrics with different names",
                 got=", ".join(labels)[:200] or repr(self.metrics)[:200],
@@ -341,7 +346,7 @@ class Experiment(metaclass=Constructor):
     def _rehearsal(self, n: int, typical: Mapping[str, float | Sequence[float]] | None = None) -> Rehearsal:
         return Rehearsal(self.schema, n, confounding=0.0, typical=typical or {})
 
-    def informed_by(self, scorecard: Scorecard, *, spread: float = 5.0) -> Self:
+    def informed_by(self, scorecard: Scorecard | Path, *, spread: float = 5.0) -> Self:
         """Return the experiment with what an earlier scorecard of the same metrics says, for less noise at one price.
 
         A scorecard is public, so nothing is paid. Each metric gets a share of the budget by how wide its bounds are
@@ -349,21 +354,22 @@ class Experiment(metaclass=Constructor):
         **so it is another capped mean**. A ratio is linearised where its denominator is a metric too.
 
         Args:
-            scorecard: The earlier scorecard, of the same population or a similar one.
+            scorecard: The earlier scorecard, of the same population or a similar one, or the `Path` of its JSON.
             spread: How many standard deviations the new bounds are from the mean; infinite to change weights alone.
 
         Raises:
             StudyError: If the scorecard is a rehearsal, or about none of these metrics.
         """
-        if scorecard.rehearsed or not {each.label for each in self.metrics} & set(scorecard.kinds):
+        earlier = Known.of(scorecard)
+        if earlier.rehearsed or not {each.label for each in self.metrics} & set(earlier.metrics):
             raise StudyError(
                 expected="a scorecard that was read from data, of some of the same metrics",
-                got="a rehearsal" if scorecard.rehearsed else f"one of {', '.join(scorecard.kinds)}"[:200],
+                got="a rehearsal" if earlier.rehearsed else f"one of {', '.join(earlier.metrics)}"[:200],
                 hint="take the last scorecard of an experiment with these metrics.",
             )
         if not spread > 0:
             raise StudyError(expected="a spread above 0", got=repr(spread), hint="5 is the usual choice.")
-        metrics = informed(self.metrics, scorecard, spread, gaussian=self.delta > 0)
+        metrics = informed(self.metrics, earlier.found, spread, gaussian=self.delta > 0)
         return replace(self, metrics=metrics)
 
     def to_toml(self) -> str:

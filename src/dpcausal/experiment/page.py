@@ -138,6 +138,8 @@ class _Shown(Protocol):
     def error_rates(self) -> str: ...
     @property
     def catalogue(self) -> str: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
 
 
 def scorecard_page(scorecard: _Shown) -> str:
@@ -156,7 +158,7 @@ def scorecard_page(scorecard: _Shown) -> str:
         *([f"Outside: {ratio.outside_words}."] if ratio.outside_words else []),
         _interval_words(scorecard),
         _guarantee_words(first.guarantee),
-        *first.guarantee.warnings,
+        *scorecard.warnings,
         _receipt_words(first.receipts[0]),
         *([f"Metrics: version {scorecard.catalogue[:12]} of their catalogue."] if scorecard.catalogue else []),
     ]

@@ -14,6 +14,9 @@ _DRAWS = 100_000
 _MISMATCH = 0.001
 """Below this p-value arms are called mismatched; the usual threshold, as the check is made for every experiment."""
 
+_SMALLEST_P = 1e-6
+"""Smaller p-values are not written out."""
+
 _CLEARLY_OUTSIDE = 5.0
 """So many standard deviations of the noise, and one unit in a thousand, are units that are in no declared arm."""
 
@@ -99,8 +102,20 @@ class SampleRatio:
 
     def __str__(self) -> str:
         word = "MISMATCH: find the cause before you read any metric" if self.mismatch else "as declared"
+        words = p_words(self.p_value)
+        relation, words = ("<", words[2:]) if words.startswith("<") else ("=", words)
         sizes = ", ".join(f"{arm} {size:,.0f}" for arm, size in zip(self.arms, self.sizes, strict=True))
-        return f"{word} (p = {self.p_value:.2g}; {sizes})"
+        return f"{word} (p {relation} {words}; {sizes})"
+
+
+def p_words(p_value: float) -> str:
+    """Return a p-value as text; below a millionth it is of rounding, and none is 0.
+
+    Example:
+        >>> p_words(0.0213), p_words(0.0)
+        ('0.021', '< 1e-6')
+    """
+    return f"{p_value:.2g}" if p_value >= _SMALLEST_P else "< 1e-6"
 
 
 def _outside(sizes: JointEstimate, units: int | None) -> float | None:

@@ -67,10 +67,11 @@ def check_format(what: str, document: Mapping[str, object], version: int, rename
     if type(found) is not int or found != version or old:
         written = "no version" if found is None else f"version = {found!r}"[:100]
         changes = ", ".join(f"{name} is now {new}" for name, new in renamed.items())
+        changes = f" Renamed: {changes}." if changes else ""
         raise StudyError(
             expected=f"{what} with version = {version}",
             got=", ".join([written, *old]),
-            hint=f"bring the file up to date and write version = {version} at its top. Renamed: {changes}.",
+            hint=f"bring the file up to date and write version = {version} at its top.{changes}",
         )
 
 
