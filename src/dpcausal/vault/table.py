@@ -107,6 +107,7 @@ def column_families(place: str) -> Mapping[str, Family | None]:
     Args:
         place: Where the table is, as for a vault.
     """
+    place = _DRIVER.sub("postgresql://", place, count=1)
     if place.startswith(_POSTGRES):
         return families_at(place)
     if place.startswith(SCHEMES):
