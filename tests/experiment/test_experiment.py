@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import BudgetExceededError, DpcausalError
+from dpcausal.experiment.page import _table
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, half_width, inverted_half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
@@ -355,3 +356,15 @@ def test_check_reads_the_file_of_an_experiment(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     assert all(line.startswith("[not private") for line in found.output.splitlines())
     assert re.search(r"outcome revenue: .*not read as declared|revenue.*not read", found.output)
+
+
+def test_a_metric_that_is_hardly_known_does_not_flatten_the_others() -> None:
+    card = run(EXPERIMENT)
+    first, *others = card.lines
+    wide = replace(first, lift=0.3, lift_low=-0.7, lift_high=90.0)
+    same = [replace(line, lift=0.1, lift_low=0.05, lift_high=0.15) for line in others]
+    bars = re.findall(r'<line class="[a-z]+" x1="([0-9.]+)" x2="([0-9.]+)"', _table([wide, *same]))
+    drawn = [(float(low), float(high)) for low, high in bars if low != "50"]
+    assert all(0 <= low <= high <= 100 for low, high in drawn)
+    assert all(high - low > 5 for low, high in drawn[1:])
+    assert drawn[0][1] == 100

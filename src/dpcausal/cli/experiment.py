@@ -81,6 +81,8 @@ def plan(
     read, stated = read_experiment(file, catalogue), dict(map(_typical, typical or ()))
     rehearsed = read.rehearsed(n, stated)
     typer.echo(rehearsed.to_json() if as_json else str(rehearsed))
+    if as_json:
+        return
     if left := [name for each in read.metrics for name in each.columns if name not in stated]:
         named = ", ".join(dict.fromkeys(left))
         expected = "numbers around the middle of their bounds, and proportions of 50 %"
@@ -160,7 +162,8 @@ def run(  # noqa: PLR0913, PLR0917
         if due:
             confirm(price, yes)
         else:
-            typer.echo("Everything was answered before: it costs nothing.", err=True)
+            paid = "Every look was paid for with the first" if looks else "Everything was answered before"
+            typer.echo(f"{paid}: it costs nothing.", err=True)
         scorecard = read.run(vault, look)
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)

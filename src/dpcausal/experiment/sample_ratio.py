@@ -17,6 +17,9 @@ _MISMATCH = 0.001
 _SMALLEST_P = 1e-6
 """Smaller p-values are not written out."""
 
+_MANY_OUTSIDE = 0.01
+"""From this share on, units in no declared arm are told of above the result."""
+
 _CLEARLY_OUTSIDE = 5.0
 """So many standard deviations of the noise, and one unit in a thousand, are units that are in no declared arm."""
 
@@ -89,16 +92,19 @@ class SampleRatio:
         return self.p_value < _MISMATCH / self.looks
 
     @property
+    def many_outside(self) -> bool:
+        """Whether so many units are in none of the arms that whoever reads the result must know why."""
+        return self.outside is not None and self.outside > _MANY_OUTSIDE * (self.units or 0)
+
+    @property
     def outside_words(self) -> str:
         """How many units are in none of the arms, and what may be the cause; empty where noise may be all of them."""
         if self.outside is None or self.units is None:
             return ""
         cause = "check that every arm is declared, as the table writes it"
         cause += ", and that the table is the one of this look" if self.looks > 1 else ""
-        return (
-            f"about {self.outside:,.0f} of {self.units:,} units ({self.outside / self.units:.1%}) count in none of the "
-            f"arms: {cause}"
-        )
+        share = f"{100 * self.outside / self.units:.1f} %"
+        return f"about {self.outside:,.0f} of {self.units:,} units ({share}) count in none of the arms: {cause}"
 
     def __str__(self) -> str:
         word = "MISMATCH: find the cause before you read any metric" if self.mismatch else "as declared"

@@ -82,10 +82,11 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
         strange = sorted(map(str, keys - {*needed, *optional}))
         near = did_you_mean(strange[0], {*needed, *optional} - keys) if strange else ""
         absent = [name for name in needed if name not in keys]
+        parts = ", ".join(dict.fromkeys((*needed, *optional)))
         problem = (
             f"The {what} is not a table of names and values"
             if not isinstance(document, Mapping)
-            else f"The {what} has no part named {strange[0]!r}; its parts are {', '.join((*needed, *optional))}"
+            else f"The {what} has no part named {strange[0]!r}; its parts are {parts}"
             if strange
             else f"The {what} lacks {', '.join(absent)}"
         )
