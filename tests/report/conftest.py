@@ -33,7 +33,7 @@ def made(schema: dpc.Schema) -> Made:
             "method": "difference in means",
             "guarantee": dpc.Guarantee(epsilon=1.0),
             "assumptions": ("arms are comparable", *schema.data_handling),
-            "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),),
+            "receipts": (Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32),),
         }
         return dpc.Effect(**parts | changes)
 

@@ -30,7 +30,7 @@ def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
         "method": "difference in means, noisy arm sizes",
         "guarantee": dpc.Guarantee(epsilon=1.0),
         "assumptions": ("arms are comparable without adjustment, as in a randomised trial", *schema.data_handling),
-        "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+        "receipts": (Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
     }
     return dpc.Effect(**parts | changes)
 
@@ -71,7 +71,7 @@ def inconclusive_trial(**given: Any) -> Report:
         arm_means=means,
         n=900,
         guarantee=dpc.Guarantee(epsilon=0.2),
-        receipts=(Receipt("arm_moments", 0.2, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+        receipts=(Receipt("stratum_contrasts", 0.2, 0.0, 2, "ab" * 32, on="2026-01-20"),),
     )
     study = make_study(schema, epsilon=0.2)
     return Report.of(effect, study, date=DAY, smallest_worthwhile_effect=0.25, **given)
@@ -126,7 +126,9 @@ def federated(**given: Any) -> Report:
         method="random effects over 3 of 4 sites; at each: difference in means, noisy arm sizes",
         sites=shares,
         receipts=tuple(
-            Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20") for each in shares if each.n
+            Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20")
+            for each in shares
+            if each.n
         ),
     )
     return Report.of(effect, make_study(schema), date=DAY, smallest_worthwhile_effect=1.0, **given)

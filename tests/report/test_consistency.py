@@ -134,13 +134,21 @@ def test_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, s
         Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
 
 
+def test_study_of_another_estimator_is_refused(made: Made, study: dpc.Study) -> None:
+    """Its report would say that an effect is adjusted which is not."""
+    other = dataclasses.replace(study, estimator=dpc.DoublyRobust(covariates=["age"]), confounders={})
+    with pytest.raises(StudyError, match="and the effect is made of stratum_contrasts"):
+        Report.of(made(), other, date=DAY)
+
+
 def test_estimator_is_described_without_its_defaults(made: Made, study: dpc.Study) -> None:
     for estimator, text in (
         (dpc.DifferenceInMeans(), "DifferenceInMeans"),
         (dpc.DoublyRobust(covariates=["age", "race"]), "DoublyRobust (covariates age; race)"),
         (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (covariates age, clip 0.2)"),
     ):
-        report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), date=DAY)
+        asked = dataclasses.replace(study, estimator=estimator, confounders={})
+        report = Report.of(made(receipts=()), asked, date=DAY)
         assert dict(part(report, "inputs").items)["estimator"] == text
 
 

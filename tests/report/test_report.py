@@ -215,7 +215,7 @@ def test_confounding_is_not_asked_to_move_an_interval_that_includes_zero(made: M
 
 def test_design_without_adjustment_is_stated(made: Made, study: dpc.Study) -> None:
     plain = dataclasses.replace(study, estimator=dpc.DifferenceInMeans(), confounders={})
-    report = Report.of(made(), plain, date=DAY)
+    report = Report.of(made(receipts=(Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),)), plain, date=DAY)
     assert report.verdict.reason == "confounding"
     assert "adjusted for nothing: the arms may differ" in dict(part(report, "summary").items)["Design"]
 
@@ -281,7 +281,7 @@ def test_rehearsal_is_marked(study: dpc.Study) -> None:
 def test_page_without_matplotlib_says_what_to_install(
     vault: dpc.Vault, study: dpc.Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+    effect = study.estimator.estimate(vault, epsilon=1.0)
     report = Report.of(effect, study, vault.ledger, date=DAY)
     assert "<img" in report.to_html()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
@@ -294,7 +294,8 @@ def test_page_without_matplotlib_says_what_to_install(
 def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
     dpc.DifferenceInMeans().estimate(vault, epsilon=2.0)
-    report = Report.of(effect, study, vault.ledger, date=DAY)
+    plain = dataclasses.replace(study, estimator=dpc.DifferenceInMeans(), confounders={})
+    report = Report.of(effect, plain, vault.ledger, date=DAY)
     assert report.ledger_summary is not None
     assert (
         report.ledger_summary.total.epsilon,
@@ -370,7 +371,7 @@ def test_study_digest_is_the_one_that_sites_approve(made: Made, study: dpc.Study
 
 def test_adjustment_is_taken_from_the_estimator(made: Made, study: dpc.Study) -> None:
     def adjusted(**changes: Any) -> list[tuple[str, str]]:
-        report = Report.of(made(), dataclasses.replace(study, **changes), date=DAY)
+        report = Report.of(made(receipts=()), dataclasses.replace(study, **changes), date=DAY)
         return [item for item in part(report, "question").items if item[0].startswith("adjusted for")]
 
     assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
@@ -531,7 +532,7 @@ def test_interval_is_computed_once(
 
 def test_report_states_the_data_version_and_the_date_of_payment(made: Made, study: dpc.Study) -> None:
     """A stored answer may be old."""
-    receipt = Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
+    receipt = Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
     effect = made(receipts=(receipt,))
     assert dpc.Effect.from_json(effect.to_json()).as_of == "2026-06-30"
     assert dpc.tidy(effect, backend="pyarrow")["as_of"].to_pylist() == ["2026-06-30"]

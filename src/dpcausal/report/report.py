@@ -10,7 +10,14 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
-from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_smallest, check_study
+from dpcausal.report.consistency import (
+    check_diagnoses,
+    check_kinds,
+    check_ledger,
+    check_queries,
+    check_smallest,
+    check_study,
+)
 from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
@@ -87,6 +94,7 @@ class Report(OtherNames, ReportInputs):
         check_diagnoses(effect, diagnoses)
         if study:
             check_study(effect, study)
+            check_queries(effect, study)
             effect = study.warned(effect)
         receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
         ledger_summary = LedgerSummary.of(ledger, receipts) if ledger else None
