@@ -1,6 +1,8 @@
 """One unit's cells change that unit's integers and nothing else: not another's, not n, not whether the table opens."""
 
 import datetime as dt
+import gc
+import gzip
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +20,7 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines.dialects import DUCKDB
+from dpcausal.vault.readers.unicode_files import unicode_files
 from dpcausal.vault.table import open_table
 from tests.support.pooled_databases import pooled_connection
 from tests.support.slow import sampled
@@ -224,6 +227,55 @@ def test_cell_read_by_a_rule_leaves_other_cells_alone(rule: int, way: str) -> No
         sums = open_table(opened, schema).aggregate({"treatment": 2}, [*names, "1"])
         seen.add((*sums[0].tolist(), sums[1, -1]))
     assert len(seen) == 1
+
+
+def sums_beside(cell: bytes, file: Path) -> tuple[int, ...]:
+    """Write a cell into a .csv file, and return what the records of others add up to, and how many units there are."""
+    records = [b"0,5," + text.replace(",", ".").encode() for text in USUAL] * 20
+    content = b"\n".join([b"t,y,x", b"1,5," + cell, *records, b""])
+    file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), [RULES[0]])
+    names = [name for name in column_names(schema) if name.startswith("covariate")]
+    engine = open_table(file, schema)
+    sums = engine.aggregate({"treatment": 2}, [*names, "1"])
+    return (*sums[0].tolist(), sums[1, -1])
+
+
+NOT_UNICODE = [
+    b"S\xfcd",
+    b"\xff",
+    b"\xc3",
+    b"\xe2\x82",
+    b"\xed\xa0\x80",
+    b"\xc0\xaf",
+    b"\xf4\x90\x80\x80",
+    b"\xff" * 9_999,
+]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_letters_of_another_encoding_leave_other_cells_and_the_record_alone(name: str, tmp_path: Path) -> None:
+    """DuckDB leaves out the record of such a cell, and with it what else is declared about the person."""
+    seen = {sums_beside(cell, tmp_path / name) for cell in [b"yes", *NOT_UNICODE, "Süd \uffff".encode()]}
+    assert len(seen) == 1
+
+
+def test_file_that_duckdb_reads_as_it_is_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.vault.readers.files.unicode_files", lambda files, *_: files)
+    with pytest.raises(AssertionError):
+        test_letters_of_another_encoding_leave_other_cells_and_the_record_alone("table.csv", tmp_path)
+
+
+def test_copy_in_unicode_is_private_and_goes_with_its_owner(tmp_path: Path) -> None:
+    file, owner = tmp_path / "table.csv", duckdb.connect()
+    file.write_bytes(b"t,y\n1,S\xfcd\n")
+    (copy,) = unicode_files([str(file)], str(tmp_path), owner)
+    assert (Path(copy).stat().st_mode & 0o777, Path(copy).parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert Path(copy).read_bytes() == "t,y\n1,S\ufffdd\n".encode()
+    assert unicode_files([copy], str(tmp_path), owner) == [copy]  # no copy where none is needed
+    del owner
+    gc.collect()
+    assert not Path(copy).exists()
 
 
 def test_text_that_is_folded_as_it_is_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
