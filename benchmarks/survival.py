@@ -179,19 +179,10 @@ def tables(results: dict[str, Any]) -> dict[str, str]:
     lines = ["| | " + " | ".join(f"{cell['n']:,}" for cell in cells) + " |"]
     lines.append("|---" * (len(cells) + 1) + "|")
     lines += [f"| {label} | {' | '.join(error(cell) for cell in cells)} |" for label, error in _ESTIMATORS.items()]
-    heads = (
-        "table",
-        "units",
-        "curve's error",
-        "difference in mean time without privacy",
-        "error by privacy",
-        "sampling error",
-        "refused",
-    )
-    published = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    published += [
-        f"| {each['table']} | {each['units']} | {each['curve rmse']:.3f} | {each['rmst without privacy']:.1f} | "
-        f"{each['rmst privacy rmse']:.1f} | {each['rmst sampling sd']:.1f} | {each['refused']:.0%} |"
+    published = [
+        f"- {each['table']}, {each['units']} units: {each['rmst without privacy']:.1f}, sampling error "
+        f"{each['rmst sampling sd']:.1f}, error by privacy {each['rmst privacy rmse']:.1f}; of the curves "
+        f"{each['curve rmse']:.3f}; {each['refused']:.0%} of intervals refused"
         for each in results["tables"]
     ]
     return {name: "\n".join(each) for name, each in (("coverage", coverage), ("peers", lines), ("tables", published))}

@@ -137,9 +137,9 @@ def _short(found: Found) -> Iterator[str]:
         f"- **20,000 units, ten covariates, epsilon 1** ({found[MAIN, 1.0, best]['runs']} repeats). "
         f"`DoublyRobust` has a mean error of {percent(main('doubly robust'))}, `RegressionAdjustment` of "
         f"{percent(main('regression adjustment'))}, what `rank_estimators` picks of "
-        f"{percent(main('what rank_estimators picks'))}. Without privacy it is {percent(main(NO_PRIVACY))}. "
-        f"The papers' private estimators have {listed}. The nearest peer ({peer['contestant']}) has "
-        f"{percent(peer['error'])}. {_against(found, best, peer)}"
+        f"{percent(main('what rank_estimators picks'))}. "
+        f"The papers' private estimators have {listed}. The nearest peer is {peer['contestant']}. "
+        f"{_against(found, best, peer)}"
     )
     for n in (5_000, 1_000):
         table = f"{n}/10/1"
@@ -173,7 +173,7 @@ def _against(found: Found, name: str, peer: Line) -> str:
     gap = peer["error"] - ours["error"]
     if abs(gap) < 2 * math.hypot(peer["error_se"], ours["error_se"]):
         return f"The repeats show no difference between {name} and that peer."
-    return f"That error is {'above' if gap > 0 else 'below'} that of {name} by more than two standard errors."
+    return f"Its error is {'above' if gap > 0 else 'below'} that of {name} by more than two standard errors."
 
 
 def _table(found: Found) -> Iterator[str]:
@@ -182,6 +182,8 @@ def _table(found: Found) -> Iterator[str]:
     yield "| estimator | from | error | given, % | covers, % | 5,000 units: error | covers, % |"
     yield "|---|---|---|---|---|---|---|"
     for line in found.at(MAIN, 1.0):
+        if not (line["private"] or line["group"] == "reference"):
+            continue
         name, given = line["contestant"], f"{100 * line['intervals']:.0f}"
         cells = [_cell(found, MAIN, name), given, _covers(line)]
         cells += [_cell(found, SMALLER, name), _covers(found.line(SMALLER, 1.0, name))]
@@ -222,8 +224,8 @@ def _ratios(found: Found) -> Iterator[str]:
         enough.append(f"{float(f'{units:.2g}'):,.0f} for {name}")
     yield ""
     yield (
-        f"The ratio falls with √n. By that rule, from the column for 20,000 units, it reaches 1 near "
-        f"this many units: {', '.join(enough[:-1])} and {enough[-1]}."
+        f"The ratio falls with √n. By that rule it reaches 1 near this many units: {', '.join(enough[:-1])} "
+        f"and {enough[-1]}."
     )
 
 
