@@ -129,7 +129,7 @@ LIBRARY_PACKAGES = {
     "sklearn": ("results/curve.py",),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
     "scipy": ("audit/",),
-    "matplotlib": ("audit/figure.py", "report/"),
+    "matplotlib": ("report/",),
     "typer": ("audit/opening.py", "cli/"),
     "rich": ("cli/", "vault/engines/progress.py"),
     "authlib": ("federation/console/login.py",),

@@ -19,7 +19,7 @@ from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
 from tests.support.accounts import IMPORTS, Accounts
 from tests.support.collecting import Collecting
-from tests.support.noise import SeededNoise, seeded
+from tests.support.noise import SeededNoise, made_once, seeded
 from tests.support.pooled_databases import pooled_databases
 from tests.support.postgres import VARIABLE, fresh_database
 
@@ -94,7 +94,8 @@ def _within_tests(path: Path) -> list[str]:
 def seeded_noise(request: pytest.FixtureRequest) -> Iterator[SeededNoise | None]:
     """In all other folders noise comes from a seed, also for what a module's tests share."""
     if REAL_NOISE.intersection(_within_tests(request.path)):
-        yield None
+        with made_once():
+            yield None
         return
     with seeded() as noise:
         yield noise

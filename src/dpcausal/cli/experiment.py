@@ -69,14 +69,28 @@ def plan(
     n: Annotated[int, typer.Option("--n", min=2, help="The number of units.")],
     typical: Annotated[
         list[str] | None,
-        typer.Option(help="Between which values about 90 % of units are, by column: views:2,40. Repeatable."),
+        typer.Option(
+            help="Between which values about 90 % of units are, or the share of a proportion, by column: views:2,40 or "
+            "bought:0.05. Repeatable."
+        ),
     ] = None,
     catalogue: CatalogueFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an experiment can detect. No table is read, and nothing is spent."""
-    rehearsed = read_experiment(file, catalogue).rehearsed(n, dict(map(_typical, typical or ())))
+    read, stated = read_experiment(file, catalogue), dict(map(_typical, typical or ()))
+    rehearsed = read.rehearsed(n, stated)
     typer.echo(rehearsed.to_json() if as_json else str(rehearsed))
+    if as_json:
+        return
+    if left := [name for each in read.metrics for name in each.columns if name not in stated]:
+        named = ", ".join(dict.fromkeys(left))
+        expected = "numbers around the middle of their bounds, and proportions of 50 %"
+        typer.echo(f"\nExpected without --typical: {expected}. These are {named}.", err=True)
+    delta = f" --delta {read.delta:g}" if read.delta else ""
+    place = quote(str(file.with_suffix(".db")))
+    typer.echo("Next: create the ledger, once for these users, with a budget that is final; at least", err=True)
+    typer.echo(f"  dpcausal ledger create {place} --epsilon {read.epsilon:g}{delta} --as-of VERSION", err=True)
 
 
 @experiment.command()
@@ -147,7 +161,8 @@ def run(  # noqa: PLR0913, PLR0917
         if due:
             ask_to_confirm(f"Spend {price}? This is final.", "Nothing was spent", yes=yes)
         else:
-            typer.echo("Everything was answered before: it costs nothing.", err=True)
+            paid = "Every look was paid for with the first" if looks else "Everything was answered before"
+            typer.echo(f"{paid}: it costs nothing.", err=True)
         scorecard = read.run(vault, look)
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
@@ -232,12 +247,14 @@ def _check_grown(n: int, as_of: str, earlier: "Mapping[str | None, int | None]")
 
 
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:
-    """Return a column with the two values between which most units are."""
+    """Return a column with the two values between which most units are, or with a share."""
     name, _, values = text.partition(":")
     try:
         return name, tuple(float(value) for value in values.split(","))
     except ValueError:
-        raise typer.BadParameter("must be a name and two values: views:2,40", param_hint="--typical") from None
+        raise typer.BadParameter(
+            "must be a name and two values, or a share: views:2,40 or bought:0.05", param_hint="--typical"
+        ) from None
 
 
 def _place(text: str) -> tuple[str, str]:

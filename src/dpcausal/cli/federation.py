@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -239,13 +240,32 @@ def _sized(text: str) -> tuple[str, int]:
 def ask(
     folder: Folder,
     study: StudyFile,
-    files: Annotated[Path, typer.Option(file_okay=False, help="The folder of out and in.")],
+    files: Files = None,
+    mailbox: Annotated[
+        bool, typer.Option("--mailbox", help="Leave it in the workspace's mailbox, and do not wait.")
+    ] = False,
     days: Days = 30.0,
     protocol: Protocol = None,
 ) -> None:
-    """Write a study's request to a file, for sites without a network."""
-    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415 (an extra)
+    """Write a study's request to a file, for sites without a network, or leave it in the mailbox."""
+    from dpcausal.federation.coordinator.dispatch import SILENT  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415
 
+    if mailbox == (files is not None):
+        raise StudyError(
+            expected="--files FOLDER or --mailbox",
+            got="both" if mailbox else "neither",
+            hint="over the network of NVFlare sites are asked by: dpcausal federation run.",
+        )
+    if files is None:
+        post = _mailbox_transport(folder, study)
+        coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1, **_versions(protocol))
+        for site, words in coordinator.post().items():
+            typer.echo(f"{site} {'was asked' if words == SILENT else words}")
+        ends = (datetime.now(UTC) + timedelta(days=days)).date()
+        again = f"dpcausal federation run {quote(str(folder))} {quote(str(study))} --mailbox"
+        typer.echo(f"A site may answer until {ends}. Collect the answers with: {again}")
+        return
     transport = FileTransport(files)
     coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol))
     typer.echo(f"Send this file to every site: {transport.write(coordinator.sealed)}")
@@ -352,7 +372,7 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
         return FileTransport(files)
     kit = kit or Workspace(folder).kit(requester)
     check_folder_exists(
-        kit, "pass --files FOLDER, or create a network: dpcausal federation init FOLDER NAME --host HOST."
+        kit, "pass --files FOLDER or --mailbox, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
     from dpcausal.federation.transports.nvflare.certificates import check_certificate  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.transport import FlareTransport  # noqa: PLC0415

@@ -11,7 +11,7 @@ from dpcausal.cli.federation import federation
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.requirements import ask_to_confirm, check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import site
+from dpcausal.cli.site import check_out, site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +57,7 @@ def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
     """Write a checked backup of the site, also while it answers. The table is not in it."""
     from dpcausal.federation.site.backup import backup_site  # noqa: PLC0415 (slow to load)
 
+    check_out(out, folder, overwrite=False)
     _report(backup_site(folder, out, with_keys=with_keys), f"Wrote {out}")
 
 

@@ -68,7 +68,13 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
 @site.command("create-ledger")
 def create_ledger(folder: Folder) -> None:
     """Create the site's ledger with the budget in its policy, once. The budget cannot be raised later."""
-    ledger = open_site(folder).create_ledger()
+    opened = open_site(folder)
+    if not opened.policy.columns:
+        raise StudyError(
+            problem=f"{folder / 'policy.toml'} lists no columns yet, and the budget in it cannot be raised later",
+            hint="fill in the marked lines first: the columns that studies may read, the budget, and who may ask.",
+        )
+    ledger = opened.create_ledger()
     typer.echo(f"Created {ledger.address}, with a budget of {ledger.budget}.")
 
 

@@ -143,4 +143,6 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
     ask_to_confirm(question, "Nothing was decided", yes=yes)
     site = opened.policy.site
     opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))
-    return review.digest, opened.status(review.digest)
+    status, needed = opened.status(review.digest), opened.policy.approvals
+    more = f": {needed} approvals by different people are needed" if kind == "approve" and status == "undecided" else ""
+    return review.digest, f"{status}{more}"

@@ -16,6 +16,7 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import Signs
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.queries.features import design_names
@@ -84,8 +85,9 @@ def adjusted_parts(
     unadjusted = unadjusted_covariates(resolution, query.covariates, source.schema, signs.unread)
     refusal = arm_refusal(releases[0], source, fits[0]) or hidden_covariates(unadjusted, query.covariates)
     features = design_names(query.covariates, source.schema)
+    ends = left_at_ends(release, source)
     outcome, received = (
-        left_by_scores(scaled, features, posterior.adjustments(fit), posterior.resolution)
+        left_by_scores(scaled, features, posterior.adjustments(fit), posterior.resolution, ends=ends)
         for posterior, fit in zip(posteriors, fits, strict=True)
     )
     return AdjustedParts(parts, (outcome, received), refusal, signs)

@@ -38,6 +38,7 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import AllUnitsLogistic, ObservedLogistic, ObservedScores, VaryingEffectMoments
@@ -291,7 +292,7 @@ def effect_in_all(
     apart = models.regressions.slopes[1] - models.regressions.slopes[0]
     adjusted = np.abs(models.regressions.adjustments(fit))
     adjusted += np.abs((everyone.centre - models.regressions.centres) * apart)
-    allowance = left_by_scores(scaled, names, adjusted, resolution)
+    allowance = left_by_scores(scaled, names, adjusted, resolution, ends=left_at_ends(models.moments, source))
     return warned(effect.with_bias(mean.cut_off + allowance), schema, signs)
 
 

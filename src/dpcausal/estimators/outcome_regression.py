@@ -17,7 +17,7 @@ from dpcausal.release import Release
 from dpcausal.schema.columns import Indicator
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
-from dpcausal.source import Source
+from dpcausal.source import Source, units_compared
 from dpcausal.utils.arrays import Array
 
 ProductSums = RegressionMoments | VaryingEffectMoments | WeightedRegressionMoments
@@ -229,6 +229,8 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
     """Return what the moments of a regression show about arms, outcome and covariates."""
     schema, n, sizes = source.schema, float(fit.n[0]), fit.sizes[0]
     low, high = schema.outcome_bounds
+    # Units with weights count as less: their arms are shares of all units that are compared.
+    units = units_compared(source, release) if isinstance(release.query, WeightedRegressionMoments) else n
     counted = next((release.variance(name) for name in ("weight", "compared") if name in release.names), 0.0)
     known = _known_sizes(release.query, source)
     size_sd = 0.0 if known is not None else math.sqrt(release.variance("arm") + counted) / 2
@@ -236,7 +238,7 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
     deficit = _mean(release, "deficit of outcome", n, ((high - low) / 2) ** 2)
     square = ((high - low) / 2) ** 2 - deficit.value
     return Signs(
-        sizes=tuple(Measured(float(size), size_sd) for size in sizes),
+        sizes=tuple(Measured(float(size) * units / n, size_sd * units / n) for size in sizes),
         means=tuple(
             Measured((low + high) / 2 + float(mean), math.hypot(total, float(mean) * size_sd) / float(size))
             for mean, size in zip(fit.means[0], sizes, strict=True)

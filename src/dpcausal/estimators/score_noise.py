@@ -20,6 +20,7 @@ from dpcausal.estimators.influence_weights import InfluenceWeights
 from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
 from dpcausal.estimators.plausibility import Measured
 from dpcausal.estimators.propensity import expected_imbalance, perturbation_of, score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
 from dpcausal.queries import CovariateMoments
 from dpcausal.queries.covariate_moments import explained
@@ -98,6 +99,7 @@ class CovariateSpread:
         uncertain: The standard deviation of each variance's error, as a share of it.
         hidden: Numbers without a scale of which noise hides how they vary.
         unscaled: The variances of numbers without a scale as they were found, by name.
+        ends: The share of a number's confounding that the ends of its scale leave in, where typical values misfit.
     """
 
     units: float
@@ -111,6 +113,7 @@ class CovariateSpread:
     uncertain: Array
     hidden: tuple[str, ...] = ()
     unscaled: Mapping[str, Measured] = field(default_factory=dict)
+    ends: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, query: CovariateMoments, release: Release, source: Source) -> Self:
@@ -168,6 +171,7 @@ class CovariateSpread:
             uncertain=uncertain,
             hidden=tuple(hidden),
             unscaled=unscaled,
+            ends=left_at_ends(release, source),
         )
 
     def slopes(self, outcome_sd: float, due_to_effect: Array | float = 0.0) -> Slopes:
@@ -310,6 +314,7 @@ class PrivateScore:
         weights = np.array([arm_weights(estimand, float(each), clip) for each in score]).T
         shares = np.array([1 - score, score]) * weights * _DENSITY
         totals = shares.sum(axis=1)
+        counted = totals**2 / (shares * weights).sum(axis=1)
         control, treated = (shares @ logits) / totals
         clipped = (score < clip) | (score > 1 - clip)
         steps = {
@@ -324,6 +329,7 @@ class PrivateScore:
             apart=float(treated - control),
             beyond=float(_DENSITY[clipped].sum()),
             response=float(response),
+            counted=(float(counted[0]), float(counted[1])),
         )
 
     def noise_sd(self, slopes: Slopes) -> float:
@@ -360,12 +366,14 @@ class WeightedLogits:
         beyond: The share of units whose score is clipped.
         response: How far an error of the predictor separates the arms, in parts of what it does without clipping: the
             mean changes of both arms' log weights, of units that are not clipped.
+        counted: As how many units with the same weight each arm counts, for one unit of the table.
     """
 
     weights: tuple[float, float]
     apart: float
     beyond: float
     response: float
+    counted: tuple[float, float]
 
 
 def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, clip: float, noise: float) -> float:

@@ -90,7 +90,12 @@ class DecisionRule(metaclass=Constructor):
         goals, guardrails = (tuple(self.goals), tuple(self.guardrails)) if lists else ((), ())
         names = [*goals, *(each.metric for each in guardrails if isinstance(each, Guardrail))]
         typed = len(names) == len(goals) + len(guardrails) and all(isinstance(name, str) for name in names)
-        if not names or not typed or len(set(names)) != len(names):
+        if typed and (twice := sorted({name for name in names if names.count(name) > 1})):
+            raise StudyError(
+                problem=f"The decision rule names a metric twice: {', '.join(twice)}",
+                hint="a metric is a goal, which must get better, or a guardrail, which may get worse by its margin.",
+            )
+        if not names or not typed:
             raise StudyError(
                 expected="goals and guardrails, each metric once",
                 got=f"{self.goals!r} and {self.guardrails!r}"[:200],

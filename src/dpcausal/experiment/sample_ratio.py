@@ -14,6 +14,12 @@ _DRAWS = 100_000
 _MISMATCH = 0.001
 """Below this p-value arms are called mismatched; the usual threshold, as the check is made for every experiment."""
 
+_SMALLEST_P = 1e-6
+"""Smaller p-values are not written out."""
+
+_MANY_OUTSIDE = 0.01
+"""From this share on, units in no declared arm are told of above the result."""
+
 _CLEARLY_OUTSIDE = 5.0
 """So many standard deviations of the noise, and one unit in a thousand, are units that are in no declared arm."""
 
@@ -84,21 +90,36 @@ class SampleRatio:
         return self.p_value < _MISMATCH / self.looks
 
     @property
+    def many_outside(self) -> bool:
+        """Whether so many units are in none of the arms that whoever reads the result must know why."""
+        return self.outside is not None and self.outside > _MANY_OUTSIDE * (self.units or 0)
+
+    @property
     def outside_words(self) -> str:
         """How many units are in none of the arms, and what may be the cause; empty where noise may be all of them."""
         if self.outside is None or self.units is None:
             return ""
         cause = "check that every arm is declared, as the table writes it"
         cause += ", and that the table is the one of this look" if self.looks > 1 else ""
-        return (
-            f"about {self.outside:,.0f} of {self.units:,} units ({self.outside / self.units:.1%}) count in none of the "
-            f"arms: {cause}"
-        )
+        share = f"{100 * self.outside / self.units:.1f} %"
+        return f"about {self.outside:,.0f} of {self.units:,} units ({share}) count in none of the arms: {cause}"
 
     def __str__(self) -> str:
         word = "MISMATCH: find the cause before you read any metric" if self.mismatch else "as declared"
+        words = p_words(self.p_value)
+        relation, words = ("<", words[2:]) if words.startswith("<") else ("=", words)
         sizes = ", ".join(f"{arm} {size:,.0f}" for arm, size in zip(self.arms, self.sizes, strict=True))
-        return f"{word} (p = {self.p_value:.2g}; {sizes})"
+        return f"{word} (p {relation} {words}; {sizes})"
+
+
+def p_words(p_value: float) -> str:
+    """Return a p-value as text; below a millionth it is of rounding, and none is 0.
+
+    Example:
+        >>> p_words(0.0213), p_words(0.0)
+        ('0.021', '< 1e-6')
+    """
+    return f"{p_value:.2g}" if p_value >= _SMALLEST_P else "< 1e-6"
 
 
 def _outside(sizes: JointEstimate, units: int | None) -> float | None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from dpcausal.experiment.line import NONE
+from dpcausal.experiment.line import NONE, Verdict
 from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.numbers import percent, short
 from dpcausal.page.style import page_header, page_style
@@ -85,7 +85,8 @@ class Watched:
     def counts(self) -> dict[str, int]:
         """How many comparisons have each verdict."""
         verdicts = [each["verdict"] for each in (self.scorecard or {}).get("comparisons", ())]
-        return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+        order = dict.fromkeys((*get_args(Verdict), *verdicts))
+        return {verdict: verdicts.count(verdict) for verdict in order if verdict in verdicts}
 
     @property
     def mismatch(self) -> bool:

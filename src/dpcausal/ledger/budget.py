@@ -171,7 +171,10 @@ class Budget(metaclass=Constructor):
         """Explain why an event does not fit: what is left, what it costs, and what to do, in this budget's terms."""
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
         if self.rule == "additive":
-            return str(left), price, f"ask for less; the budget is {self}."
+            hint = f"ask for less; the budget is {self}."
+            if event.delta > left.delta and event.epsilon <= left.epsilon:
+                hint = f"ask with a delta of at most {left.delta:g}; the budget is {self}."
+            return str(left), price, hint
         rho = f"rho {float(self._rho() - total.rho):.3g} ({left} by one Gaussian release)"
         if event.family == "smooth":
             return (

@@ -60,7 +60,7 @@ class Layer(metaclass=Constructor):
             raise SchemaError(
                 expected=f"buckets of the layer {layer} from 0 to {self.buckets - 1}",
                 got=repr(buckets)[:100],
-                hint="write for instance buckets=range(20), for the first twenty.",
+                hint="write for instance buckets=range(20), or --buckets 0-19, for the first twenty.",
             )
         runs = (
             [number for _, number in run]

@@ -149,7 +149,7 @@ def test_absent_ledger_and_lost_receipts_are_broken(healthy: Path, study: Study,
     (healthy / "ledger.db").write_bytes(before)
     status, checks = look(healthy)
     assert (status, checks["ledger"]["level"]) == (2, "broken")
-    assert checks["ledger"]["words"].endswith("lacks the receipts of answers that this site paid for: 1")
+    assert "lacks the receipts of answers that this site paid for: 1: this ledger was" in checks["ledger"]["words"]
     (healthy / "ledger.db").unlink()
     assert look(healthy)[0] == 2
 
@@ -250,3 +250,25 @@ def test_second_process_does_not_poll(folder: Path) -> None:
     os.close(held)
     assert refused.exit_code == 2
     assert "A process polls the mailbox" in refused.output
+
+
+def test_status_names_a_ledger_that_the_policy_contradicts(folder: Path) -> None:
+    policy = folder / "policy.toml"
+    text = policy.read_text()
+    policy.write_text(text.replace('as_of = "2026-06-30"', 'as_of = "2026-12-31"'))
+    _, checks = look(folder)
+    assert checks["ledger"]["level"] == "broken"
+    assert "dpcausal ledger add-version" in checks["ledger"]["words"]
+    policy.write_text(text.replace("[budget]\nepsilon = 3.0", "[budget]\nepsilon = 5.0"))
+    assert policy.read_text() != text
+    _, checks = look(folder)
+    assert checks["ledger"]["level"] == "broken"
+    assert "cannot be raised" in checks["ledger"]["words"]
+
+
+def test_status_names_a_folder_that_others_may_open(folder: Path) -> None:
+    assert look(folder)[1]["access"]["level"] == "healthy"
+    folder.chmod(0o750)
+    checks = look(folder)[1]
+    assert checks["access"]["level"] == "attention"
+    assert "chmod 700" in checks["access"]["words"]

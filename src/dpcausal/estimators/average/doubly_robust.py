@@ -36,6 +36,7 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.estimators.weighted_moments import (
     Moments,
@@ -331,7 +332,13 @@ class DoublyRobust(BaseEstimator):
             if has_means
             else None,
         )
-        by_scores = left_by_scores(scaled, names, regressions.adjustments(fit), regressions.resolution)
+        by_scores = left_by_scores(
+            scaled,
+            names,
+            regressions.adjustments(fit),
+            regressions.resolution,
+            ends=left_at_ends(releases[0], source),
+        )
         effect = effect.with_bias(mean.cut_off + by_scores)
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 

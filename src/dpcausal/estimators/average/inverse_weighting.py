@@ -267,13 +267,16 @@ class InverseWeighting(BaseEstimator):
                 arms.means,
                 sampling_sd=arms.sampling_sd,
                 noise=arms.noise,
-                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares),
+                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares)
+                + arms.shared_variance,
                 noise_covariance=arms.noise_covariance,
             ),
         )
         if self.scores == "objective":
             features = feature_names(self.covariates, source.schema)[1:]
-            effect = effect.with_bias(left_by_scores(scaled, features, arms.adjustments) + arms.ridge_left)
+            effect = effect.with_bias(
+                left_by_scores(scaled, features, arms.adjustments, ends=arms.ends) + arms.ridge_left
+            )
         return warned(effect, source.schema, arms.signs)
 
 

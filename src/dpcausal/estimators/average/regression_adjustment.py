@@ -25,6 +25,7 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import RegressionMoments, VaryingEffectMoments
@@ -164,7 +165,7 @@ class RegressionAdjustment(BaseEstimator):
             ),
         )
         features = design_names(self.covariates, source.schema)
-        allowance = left_by_scores(scaled, features, adjusted, posterior.resolution)
+        allowance = left_by_scores(scaled, features, adjusted, posterior.resolution, ends=left_at_ends(release, source))
         return warned(effect.with_bias(allowance), source.schema, signs)
 
     def _includes_missing(self, source: Source) -> bool:

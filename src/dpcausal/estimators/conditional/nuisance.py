@@ -14,6 +14,7 @@ from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
 from dpcausal.estimators.propensity import score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import RegressionMoments
@@ -145,7 +146,13 @@ def fit_nuisance_models(
         propensity=error.released,
         noise_sd=error.predictor_sd,
         residual_confounding=error.left_in(regressions, estimand, learner.clip),
-        shape_bias=left_by_scores(scaled, features, regressions.adjustments(fit), regressions.resolution),
+        shape_bias=left_by_scores(
+            scaled,
+            features,
+            regressions.adjustments(fit),
+            regressions.resolution,
+            ends=left_at_ends(moments, source),
+        ),
         hidden=tuple(name for name in hidden_names(list(regressions.resolution), features) if name in numbers),
     )
 

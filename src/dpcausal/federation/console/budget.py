@@ -74,10 +74,6 @@ class BudgetSummary:
         """Return what was spent in each month."""
         return self._summed(lambda debit: debit.day[:7])
 
-    def by_study(self) -> dict[str, Spending]:
-        """Return what was spent for each study, by digest."""
-        return self._summed(lambda debit: debit.study)
-
     def _summed(self, key: Callable[[Debit], str]) -> dict[str, Spending]:
         sums = dict[str, Spending]()
         for debit in self.debits:

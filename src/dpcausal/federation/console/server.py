@@ -11,6 +11,7 @@ try:
 
     from dpcausal.federation.console.application import coordinator_console, site_console
     from dpcausal.federation.operation.deadline_worker import DeadlineWorker
+    from dpcausal.federation.operation.ports import check_may_listen
 except ImportError:
     raise MissingExtraError(
         problem="Flask and gunicorn, which serve the console, are not both installed",
@@ -66,6 +67,7 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
             "was not given",
             hint="add --behind-proxy: the proxy names each client's address, without which all of them count as one.",
         )
+    check_may_listen(listen)
     make = site_console if kind == "site" else coordinator_console
     app = make(folder, settings, behind_proxy=behind_proxy)
     options = {

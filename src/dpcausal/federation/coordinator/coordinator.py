@@ -145,6 +145,17 @@ class Coordinator(metaclass=Constructor):
         found = self._dispatcher.ask(question, self._dispatcher.roster.keys)
         return {site: response.words for site, response in found.items()}
 
+    def post(self) -> dict[str, str]:
+        """Send the request to all sites that have not answered yet, and return what is known of each, in words.
+
+        Nothing is computed. A later run finds the answers that arrive meanwhile.
+
+        Raises:
+            TransportError: If the transport is unavailable.
+        """
+        self._found = None
+        return {site: response.words for site, response in self._asked().items()}
+
     def run(self) -> Effect:
         """Ask all sites that have not answered yet, and compute one effect from all answers.
 

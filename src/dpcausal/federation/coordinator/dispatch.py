@@ -60,7 +60,7 @@ class Dispatcher:
             question = _in_version(question, min(self.protocol, question.request.version))
             closed = self.is_withdrawn(question.request.study)
         sealed = "" if closed else self.sealed(question.request)
-        absent = _WITHDRAWN if closed else _SILENT
+        absent = _WITHDRAWN if closed else SILENT
         named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
         stored = self.stored(question)
         found = {
@@ -166,7 +166,8 @@ def _in_version(question: Question, version: int) -> Question:
 
 
 _OLDER = f"speaks only version {BEFORE} of the protocol"
-_SILENT = "did not answer"
+SILENT = "did not answer"
+"""What is known of a site that has not answered yet."""
 _WITHDRAWN = "was not asked: the study is withdrawn"
 _REVOKED = "is revoked in the roster, and was not asked"
 _INVALID = "sent an invalid response"

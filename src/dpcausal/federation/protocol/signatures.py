@@ -192,5 +192,6 @@ def _no_passphrase(name: str, got: str) -> TransportError:
 def _no_key(file: Path) -> TransportError:
     return TransportError(
         problem=f"{file} is not a key file that dpcausal created",
-        hint="create one with: dpcausal site init FOLDER NAME.",
+        hint="name the file of a private key: a person creates one with: dpcausal site create-person-key FILE; a site's is "
+        "site.key in its folder.",
     )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from dpcausal.errors import LedgerError, StudyError, redact_errors
 from dpcausal.federation.site.decisions import claimed_decision
-from dpcausal.utils.hash_chain import ChainEntry, digest_of
+from dpcausal.utils.hash_chain import ChainEntry
 
 VERSION = 3
 """The version of the format."""
@@ -39,11 +39,6 @@ class LogEntry(ChainEntry):
     what: str
     at: str
     sealed: str = ""
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the digest is that of all other fields."""
-        return self.digest == digest_of({name: value for name, value in vars(self).items() if name != "digest"})
 
     @property
     def request(self) -> str:

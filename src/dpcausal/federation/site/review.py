@@ -161,11 +161,19 @@ class Review:
         budget = ", ".join(f"{name} {value}" for name, value in self.policy.budget.items())
         table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
         table += self._outlook()
-        table += table_rows("policy", objections(self.policy, study) or ("allows the study",))
+        table += table_rows("policy", (*objections(self.policy, study), *self._too_few) or ("allows the study",))
         table += table_rows("decisions", tuple(map(self._decision, self.decisions)) or ("none yet",))
         needed = f" (approvals needed: {self.policy.approvals})" if self.status in {"undecided", "expired"} else ""
         table.append(("status", f"{self.status}{needed}"))
         return [(label, text) for label, text in table if text]
+
+    @property
+    def _too_few(self) -> tuple[str, ...]:
+        """Why the table is too small for an answer, in words; nothing if it is not."""
+        least = self.policy.minimum_units
+        if self.n is None or self.n >= least:
+            return ()
+        return (f"allows the study, but the table has {self.n:,} units, and minimum_units is {least:,}: no answer",)
 
     def _decision(self, entry: LogEntry) -> str:
         """Return a decision in words."""

@@ -38,6 +38,13 @@ def in_short(  # noqa: PLR0913 (what a person at a site knows)
         pending: What all other studies would cost that wait for a decision; None where there are none.
         now: The time of the decision; now by default.
     """
+    problem = ""
+    if status in _STOPPED:
+        problem = f"the study is {status}"
+    elif not allowed:
+        problem = "the policy does not allow it"
+    elif n is not None and n < policy.minimum_units:
+        problem = f"the table has {n:,} units, fewer than the policy needs ({policy.minimum_units:,})"
     return (
         (
             "who asks",
@@ -48,8 +55,8 @@ def in_short(  # noqa: PLR0913 (what a person at a site knows)
         ("what", study.question or "The study states no question."),
         ("about whom", _about(study, n)),
         ("what leaves", _leaving(study, policy, n)),
-        ("what it costs", _cost(ledger, consequences, status, allowed=allowed)),
-        ("what is left", _left(ledger, None if status in _STOPPED else consequences, pending)),
+        ("what it costs", _cost(ledger, consequences, problem)),
+        ("what is left", _left(ledger, None if problem else consequences, pending)),
         ("for how long", _duration(policy, now or datetime.now(UTC))),
     )
 
@@ -80,13 +87,12 @@ def _leaving(study: Study, policy: Policy, n: int | None) -> str:
     return f"One signed message: {noisy}; and, exactly, {_joined(exact)}. No record leaves."
 
 
-def _cost(ledger: Ledger | None, consequences: Consequences | None, status: str, *, allowed: bool) -> str:
+def _cost(ledger: Ledger | None, consequences: Consequences | None, problem: str) -> str:
     """Return what an answer would take from the budget, and which part of the whole that is."""
-    if status in _STOPPED:
-        return f"Nothing: the study is {status}, and gets no answer."
+    if problem:
+        return f"Nothing: {problem}, so there is no answer."
     if ledger is None or consequences is None:
-        why = "the ledger cannot be used" if allowed else "the policy does not allow it"
-        return f"Nothing: {why}, so there is no answer."
+        return "Nothing: the ledger cannot be used, so there is no answer."
     if not consequences.due:
         return "Nothing: all that it asks was answered before, and the same answer is sent again."
     if consequences.left is None:
