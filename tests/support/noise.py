@@ -6,7 +6,7 @@ and the operating system draw is tested in tests/vault, tests/privacy and tests/
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -69,7 +69,9 @@ def made_once() -> Iterator[None]:
     To make one takes longer than a draw from it. A sampler holds nothing but its scale.
     """
     names = ("atom_domain", "vector_domain", "l1_distance", "l2_distance", "make_laplace", "make_gaussian")
-    with mock.patch.multiple(noise, **{name: _once(getattr(noise, name)) for name in names}):
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(mock.patch.object(noise, name, _once(getattr(noise, name))))
         yield
 
 

@@ -136,7 +136,8 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
         seen = zip(recording.releases, recording.schemas, strict=True)
         left = {name: share for each in seen for name, share in left_at_ends(each[0], source, each[1]).items()}
         return replace(
-            with_warnings(result, *beyond_typical(left, source.schema)),
+            result,
+            warnings=with_warnings(result, *beyond_typical(left, source.schema)).warnings,
             compared=compared,
             compared_sd=noise_sd,
             no_interval=result.no_interval or mostly_at_an_end(left),

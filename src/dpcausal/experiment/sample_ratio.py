@@ -79,10 +79,8 @@ class SampleRatio:
         else:
             p_value = chi_squared_beyond(statistic, len(moved))
         outside = _outside(sizes, units)
-        return cls(
-            *(sizes.names, tuple(map(float, values)), tuple(map(float, shares))),
-            *(statistic, p_value, looks, units, outside),
-        )
+        released, expected = tuple(map(float, values)), tuple(map(float, shares))
+        return cls(sizes.names, released, expected, statistic, p_value, looks, units, outside)
 
     @property
     def mismatch(self) -> bool:

@@ -73,18 +73,23 @@ class RunningTotal:
             case Entry(), "bind" if self.versions.get(content["as_of"], 0) is None:
                 data_set = DataSet.from_dict(content["data_set"])
                 versions = {**self.versions, content["as_of"]: int(content["n"])}
-                return (
-                    replace(self, versions=versions, data_set=data_set) if self.data_set in (None, data_set) else None
-                )
+                return replace(self, versions=versions, data_set=data_set) if self._may_be(data_set) else None
             case Entry(), "grant" | "restore" if not self.closed:
-                return replace(self, total=reduce(Total.plus, entry.events, self.total))
+                return self._charged(entry)
             case Entry(), "close" if not self.closed:
                 return replace(self, closed=True)
-            case Entry(), "debit" | "release" | "confirm" | "look" | "checkpoint" | "site" if (
-                entry.kind != "checkpoint" or _recorded(entry) == self._record()
-            ):
+            case Entry(), "debit" | "release" | "confirm" | "look" | "checkpoint" | "site" if self._agrees(entry):
                 return self
         return None
+
+    def _agrees(self, entry: Entry) -> bool:
+        return entry.kind != "checkpoint" or _recorded(entry) == self._record()
+
+    def _may_be(self, data_set: DataSet) -> bool:
+        return self.data_set in (None, data_set)
+
+    def _charged(self, entry: Entry) -> Self:
+        return replace(self, total=reduce(Total.plus, entry.events, self.total))
 
     def at(self, checkpoint: Entry) -> Self:
         """Return the running total that a checkpoint records, unverified, of a ledger with this opening."""

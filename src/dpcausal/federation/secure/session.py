@@ -167,7 +167,7 @@ class SiteSession:
         if not self.summed:
             self._check_secrets()
         self.summed = summed
-        return {"study": self.study, "summed_digest": self.summed_digest}
+        return self._confirmation()
 
     @property
     def summed_digest(self) -> str:
@@ -226,6 +226,9 @@ class SiteSession:
             document[name] = bytes.fromhex(document[name])
         document["held"] = {name: tuple(pair) for name, pair in document["held"].items()}
         return cls(**document | {name: tuple(document[name]) for name in ("sites", "summed")})
+
+    def _confirmation(self) -> dict[str, Any]:
+        return {"study": self.study, "summed_digest": self.summed_digest}
 
     def _check_secrets(self) -> None:
         if self.is_erased:

@@ -82,9 +82,7 @@ class WarehouseEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        if self._schema.unit is not None or not (
-            columns_behind(self._schema, self._used(cells, sums, whole=whole)) <= self._here
-        ):
+        if self._schema.unit is not None or not self._behind(cells, sums, whole=whole) <= self._here:
             return self._streamed.aggregate(cells, sums, whole=whole)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         names = ["place", *(f"sum_{at}" for at in range(len(sums)))]
@@ -142,6 +140,10 @@ class WarehouseEngine:
         """Return the coerced columns that a query reads."""
         used = set(column_names(self._schema)) & set(re.findall(r"\w+", " ".join((*cells, *sums))))
         return used | ({"treatment"} if (self._outside and not whole) or not used else set())
+
+    def _behind(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> frozenset[str]:
+        """Return the coerced columns whose cells decide on those that a query reads."""
+        return columns_behind(self._schema, self._used(cells, sums, whole=whole))
 
     @property
     def _outside(self) -> bool:
