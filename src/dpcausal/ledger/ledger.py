@@ -62,6 +62,7 @@ class Ledger(OtherNames, Answers):
     }
 
     study: str = ""  # the digest of the study that the next debits are for, as a site names it
+    spends: bool = True  # whether it pays for what it was not debited for yet
 
     def __init__(self, url: str | Path, *, witness: str | None = None) -> None:
         self._open(Store(url), open_witness(witness) if witness else None)
@@ -296,6 +297,8 @@ class Ledger(OtherNames, Answers):
         events = [price] if isinstance(price, Event) else [*price]
         with self._transaction() as connection:
             made = self._request(connection, request)
+            if not self.spends and "debit" not in made:
+                raise refusals.spends_nothing()
             if "grant" in made:
                 self._check_unanswered_since(connection, made["grant"])
                 refusals.check_granted(made["grant"], events, question)
