@@ -17,7 +17,7 @@ from dpcausal.cli.federation import federation
 from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox, require_mailbox
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import site
+from dpcausal.cli.site import site, warn_unconfirmed
 from dpcausal.errors import StudyError
 
 mailbox = typer.Typer(
@@ -184,6 +184,7 @@ def poll(
 
     key = Key.read(Policy.read(folder).site, folder / KEY)
     client, outbox = client_in(folder / "mailbox", key), Outbox(folder / "mailbox" / "outbox")
+    warn_unconfirmed(folder)
     poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, every)
     if once:
         try:

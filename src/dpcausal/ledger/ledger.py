@@ -377,6 +377,11 @@ class Ledger(OtherNames, Answers):
             last = self._store.last_of_kinds(connection, ("site", "restore"))
             return last.content["state"] if last and last.kind == "site" else None
 
+    def site_states(self) -> tuple[dict[str, Any], ...]:
+        """Return all recorded states of the site, the oldest first."""
+        with self._transaction() as connection:
+            return tuple(entry.content["state"] for entry in self._store.entries_of_kind(connection, "site"))
+
     @property
     def spent(self) -> Spending:
         """The amount reserved or spent so far."""

@@ -22,8 +22,8 @@ from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
-from dpcausal.federation.site.confirmation import current_state, find_unconfirmed
-from dpcausal.federation.site.consequences import Committed, Consequences, Due, changed_lines, due_of
+from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -46,6 +46,7 @@ from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.plain_text import changed_lines
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 
@@ -231,7 +232,7 @@ class Site(metaclass=Constructor):
         budget = Budget(**self.policy.budget)
         address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
         ledger = Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
-        ledger.record_site(current_state(self._folder, self.audit_log))
+        record_state(self._folder, self.audit_log, ledger)
         return ledger
 
     def ledger(self) -> Ledger:
