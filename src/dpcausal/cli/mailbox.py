@@ -87,7 +87,7 @@ def renew(
 
 @mailbox.command()
 def admit(folder: Workspace) -> None:
-    """Add the sites that accepted an invitation to the roster; federation run --mailbox does so too."""
+    """Add sites that accepted an invitation, and new keys, to the roster; federation run --mailbox does so too."""
     for name, key in admit_joined_sites(folder).items():
         typer.echo(f"{name} joined the mailbox, and is in the roster with the key {key}.")
 

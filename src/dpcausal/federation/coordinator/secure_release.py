@@ -79,7 +79,8 @@ def check_sites(settings: SecureSettings, roster: Roster) -> None:
     Raises:
         StudyError: If it lacks a site, or has another key for it.
     """
-    other = [site for site, key in settings.sites.items() if site not in roster.sites or roster.sites[site].key != key]
+    known = {site: {member.key, *member.former} for site, member in roster.sites.items()}  # sums of before stay valid
+    other = [site for site, key in settings.sites.items() if key not in known.get(site, ())]
     if other:
         raise StudyError(
             problem="The roster lacks sites of the study's table [sites], or has other keys for them: "

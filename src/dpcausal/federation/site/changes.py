@@ -28,6 +28,12 @@ class Changes:
         self._folder = folder
         self.audit_log = AuditLog(folder / AUDIT_LOG)
 
+    @property
+    def current_key(self) -> str:
+        """The public key of the site since its last rotation; empty where there was none."""
+        last = self.audit_log.last("key")
+        return last.what.rpartition(" ")[2] if last else ""
+
     def ledger(self) -> Ledger | None:
         """Open the site's ledger; None where it was not created yet.
 

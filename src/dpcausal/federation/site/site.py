@@ -396,7 +396,7 @@ class Site(metaclass=Constructor):
             self._check_allowed(study)
             self._check_not_withdrawn(digest)
             self._check_confirmed()
-            restore = self.audit_log.last_restore()
+            restore = self.audit_log.last("restore")
             check_is_after(decision, restore.time if restore else None)
         with self.changes.recorded():
             check_is_newer(decision, [entry.sealed for entry in self.audit_log.decisions(digest)])
