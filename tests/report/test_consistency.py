@@ -102,7 +102,7 @@ BY_FORMULA = {
     )
     for each in ("y", "x")
 }
-ESTIMATED = (
+ESTIMATED: tuple[Estimator, ...] = (
     dpc.DifferenceInMeans(),
     *BY_FORMULA.values(),
     dpc.RegressionAdjustment(covariates=["age"]),
@@ -121,8 +121,8 @@ ESTIMATED = (
 
 def test_effect_of_another_estimator_is_refused(study: dpc.Study, schema: dpc.Schema) -> None:
     """Also where only the covariates, the estimand, the cap or the formula differ; pooled or summed effects alike."""
-    plain = {"confounders": {}, "design": "trial"}
-    studies = [dataclasses.replace(study, estimator=each, **plain) for each in ESTIMATED]
+    plain = dataclasses.replace(study, confounders={}, design="trial")
+    studies = [dataclasses.replace(plain, estimator=each) for each in ESTIMATED]
     effects = [each.rehearsed(1_000) for each in studies]
     for place, each in enumerate(studies):
         for other, effect in enumerate(effects):
@@ -131,11 +131,22 @@ def test_effect_of_another_estimator_is_refused(study: dpc.Study, schema: dpc.Sc
     both = dict.fromkeys(("north", "south"), effects[0])
     with pytest.raises(StudyError, match="with method 'difference in means adjusted by regression"):
         Report.of(dpc.pool(both), studies[3], date=DAY)
-    assert Report.of(dpc.pool(both), studies[0], date=DAY)
+    Report.of(dpc.pool(both), studies[0], date=DAY)
     summed = dataclasses.replace(dpc.pool(both), method=f"{effects[0].method}; from the sums of 2 of 2 sites")
-    assert Report.of(summed, studies[0], date=DAY)
+    Report.of(summed, studies[0], date=DAY)
     with pytest.raises(StudyError, match="from the sums of 2 of 2 sites"):
         Report.of(summed, studies[3], date=DAY)
+
+
+def test_clip_that_answers_made_smaller_is_the_studys(study: dpc.Study) -> None:
+    plain = dataclasses.replace(study, confounders={}, design="trial")
+    weighting = dataclasses.replace(plain, estimator=dpc.InverseWeighting(covariates=["age"]))
+    Report.of(dataclasses.replace(weighting.rehearsed(1_000), clip=0.07), weighting, date=DAY)
+    with pytest.raises(StudyError, match=r"with clip 0\.1, not one with 0\.2"):
+        Report.of(dataclasses.replace(weighting.rehearsed(1_000), clip=0.2), weighting, date=DAY)
+    robust = dataclasses.replace(plain, estimator=dpc.DoublyRobust(covariates=["age"]))
+    with pytest.raises(StudyError, match=r"not one with 0\.07"):
+        Report.of(dataclasses.replace(robust.rehearsed(1_000), clip=0.07), robust, date=DAY)
 
 
 def test_diagnosis_of_another_version_of_the_data_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, open_ledger
-from dpcausal.cli.run import confirm
+from dpcausal.cli.requirements import ask_to_confirm, check_file_name
 from dpcausal.errors import BudgetExceededError, StudyError
 from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dpcausal.experiment import Experiment, MetricCatalogue
 
 experiment = typer.Typer(name="experiment", no_args_is_help=True, help="Experiments with many metrics.")
@@ -67,14 +69,28 @@ def plan(
     n: Annotated[int, typer.Option("--n", min=2, help="The number of units.")],
     typical: Annotated[
         list[str] | None,
-        typer.Option(help="Between which values about 90 % of units are, by column: views:2,40. Repeatable."),
+        typer.Option(
+            help="Between which values about 90 % of units are, or the share of a proportion, by column: views:2,40 or "
+            "bought:0.05. Repeatable."
+        ),
     ] = None,
     catalogue: CatalogueFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an experiment can detect. No table is read, and nothing is spent."""
-    rehearsed = read_experiment(file, catalogue).rehearsed(n, dict(map(_typical, typical or ())))
+    read, stated = read_experiment(file, catalogue), dict(map(_typical, typical or ()))
+    rehearsed = read.rehearsed(n, stated)
     typer.echo(rehearsed.to_json() if as_json else str(rehearsed))
+    if as_json:
+        return
+    if left := [name for each in read.metrics for name in each.columns if name not in stated]:
+        named = ", ".join(dict.fromkeys(left))
+        expected = "numbers around the middle of their bounds, and proportions of 50 %"
+        typer.echo(f"\nExpected without --typical: {expected}. These are {named}.", err=True)
+    delta = f" --delta {read.delta:g}" if read.delta else ""
+    place = quote(str(file.with_suffix(".db")))
+    typer.echo("Next: create the ledger, once for these users, with a budget that is final; at least", err=True)
+    typer.echo(f"  dpcausal ledger create {place} --epsilon {read.epsilon:g}{delta} --as-of VERSION", err=True)
 
 
 @experiment.command()
@@ -92,7 +108,7 @@ def run(  # noqa: PLR0913, PLR0917
         ),
     ] = "",
     look: Annotated[
-        int | None, typer.Option(min=1, help="Of several looks: how many cohorts there are so far. Default: all.")
+        int | None, typer.Option(min=1, help="How many cohorts there are so far. Needed where there are several looks.")
     ] = None,
     new_version: Annotated[
         bool,
@@ -122,23 +138,31 @@ def run(  # noqa: PLR0913, PLR0917
     from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
     page = out or file.with_suffix(".html")
-    if page.suffix != ".html" or not page.absolute().parent.is_dir():
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--out")
+    check_file_name(page, ".html", "--out")
     read = read_experiment(file, catalogue)
+    read.check_look(look)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
-    if new_version and as_of not in opened.versions:
+    earlier = opened.versions
+    if new_version and as_of not in earlier:
         opened.add_version(as_of)
     vault = Vault(table, read.schema, ledger=opened, as_of=as_of, resources=Resources(progress=True))
+    if read.cohorts is not None and as_of not in earlier:
+        _check_grown(vault.n, as_of, earlier)
     due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
+    looks = f", look {look} of {len(read.cohorts.values)}" if read.cohorts else ""
+    units = "units" if read.unit else "units, one record each"
     spent = f"spent so far {vault.ledger.spent}, of {vault.ledger.budget}"
-    typer.echo(f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} units for {price}; {spent}.", err=True)
+    typer.echo(
+        f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} {units}{looks}, for {price}; {spent}.", err=True
+    )
     try:
         vault.ledger.check_affords(due)
         if due:
-            confirm(price, yes)
+            ask_to_confirm(f"Spend {price}? This is final.", "Nothing was spent", yes=yes)
         else:
-            typer.echo("Everything was answered before: it costs nothing.", err=True)
+            paid = "Every look was paid for with the first" if looks else "Everything was answered before"
+            typer.echo(f"{paid}: it costs nothing.", err=True)
         scorecard = read.run(vault, look)
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
@@ -174,8 +198,8 @@ def watch(
     from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
 
     places = dict(map(_place, ledger or ()))
-    if html is not None and (html.suffix != ".html" or not html.absolute().parent.is_dir()):
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
+    if html is not None:
+        check_file_name(html, ".html", "--html")
     beside = html.absolute().parent if html else folder
     found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:
@@ -211,13 +235,26 @@ def _text(file: Path, what: str, hint: str) -> str:
         ) from None
 
 
+def _check_grown(n: int, as_of: str, earlier: "Mapping[str | None, int | None]") -> None:
+    """Raise if a version that was declared for a look has as many units as another: then nobody entered."""
+    same = [str(version) for version, units in earlier.items() if units == n]
+    if same:
+        raise StudyError(
+            problem=f"The table as of {as_of} has {n:,} units, as many as that as of {same[-1]}, so nobody has entered",
+            hint="nothing was asked. A look is drawn once: take the table with the new cohort, under another --as-of. "
+            "If it is the right one, run the same command again.",
+        )
+
+
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:
-    """Return a column with the two values between which most units are."""
+    """Return a column with the two values between which most units are, or with a share."""
     name, _, values = text.partition(":")
     try:
         return name, tuple(float(value) for value in values.split(","))
     except ValueError:
-        raise typer.BadParameter("must be a name and two values: views:2,40", param_hint="--typical") from None
+        raise typer.BadParameter(
+            "must be a name and two values, or a share: views:2,40 or bought:0.05", param_hint="--typical"
+        ) from None
 
 
 def _place(text: str) -> tuple[str, str]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from dpcausal.experiment.line import NONE
+from dpcausal.experiment.line import NONE, Verdict
 from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.numbers import percent, short
 from dpcausal.page.style import page_header, page_style
@@ -41,14 +41,7 @@ class Watched:
     """One experiment of a folder.
 
     Attributes:
-        file: Its file.
-        name: Its name.
-        question: Its question.
         looks: How many looks it has; None for one.
-        metrics: How many metrics it has.
-        spent: The epsilon that its ledger has spent.
-        budget: The epsilon of the budget.
-        delta: The delta of the budget.
         scorecard: Its last scorecard, as JSON has it; None where it has not run.
         page: The file of the page of that scorecard; empty where there is none.
         problem: Why it cannot be shown; empty where it can.
@@ -92,7 +85,8 @@ class Watched:
     def counts(self) -> dict[str, int]:
         """How many comparisons have each verdict."""
         verdicts = [each["verdict"] for each in (self.scorecard or {}).get("comparisons", ())]
-        return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+        order = dict.fromkeys((*get_args(Verdict), *verdicts))
+        return {verdict: verdicts.count(verdict) for verdict in order if verdict in verdicts}
 
     @property
     def mismatch(self) -> bool:

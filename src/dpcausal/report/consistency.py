@@ -15,6 +15,9 @@ from dpcausal.schema.columns import Binary
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
 
+_CHOOSE_CLIPS = ("inverse_weighting", "quantile_effects")
+"""The methods that clip scores less than declared where their answers allow it."""
+
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
     "arms": lambda each: each.arms,
@@ -85,7 +88,7 @@ def check_study(effect: Effect, study: Study) -> None:
         ("outcome", (study.schema.outcome.title,), effect.outcome),
         ("method", () if _is_method(effect, planned.method) else (planned.method,), effect.method),
         ("estimand", () if _is_estimand(effect, planned, study) else (planned.estimand,), effect.estimand),
-        ("clip", (planned.clip, *((None,) if effect.sites else ())), effect.clip),
+        ("clip", () if _is_clip(effect, planned, study) else (planned.clip,), effect.clip),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
         ("protects", (study.schema.protects,), guarantee.protects),
@@ -123,6 +126,14 @@ def _is_estimand(effect: Effect, planned: Effect, study: Study) -> bool:
     """Return whether an effect has the planned estimand, where that does not depend on answers."""
     depends = bool(study.advice_for_sites) or effect.target != planned.target  # the method names a target of its own
     return depends or effect.estimand.startswith(planned.estimand)
+
+
+def _is_clip(effect: Effect, planned: Effect, study: Study) -> bool:
+    """Return whether scores are clipped as planned. Inverse weighting clips them less where its answers allow it."""
+    if effect.clip is None:
+        return planned.clip is None or bool(effect.sites)
+    largest: float = getattr(study.estimator, "clip", 0.0) if study.method in _CHOOSE_CLIPS else 0.0
+    return effect.clip == planned.clip or effect.clip <= largest
 
 
 def _handling(study: Study, planned: Effect) -> tuple[str, ...]:

@@ -68,7 +68,6 @@ class Study(metaclass=Constructor):
         name: What to call it.
         question: The question it answers, in words.
         schema: What is public about the table, or about every site's table.
-        estimator: The estimator of the effect.
         epsilon: The total epsilon of the estimator, for each site if there are many.
         delta: The total delta.
         design: `trial` if treatment was randomised, otherwise `observational`.
@@ -159,7 +158,8 @@ class Study(metaclass=Constructor):
                 hint="on one table, call their estimators with the vault.",
             )
         asked = [each.query.name for each in self.questions()]
-        if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
+        adds_up = settings or [each.query.adds_up for each in self.questions()] == [True]
+        if self.pooling == "sums" and (self.epsilons or not adds_up):
             raise StudyError(
                 problem="Sums need one query whose answers add up over sites, with the same epsilon everywhere, not "
                 f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
@@ -185,10 +185,6 @@ class Study(metaclass=Constructor):
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
-
-    @property
-    def _adds_up(self) -> bool:
-        return [each.query.adds_up for each in self.questions()] == [True]
 
     @property
     def secure_settings(self) -> SecureSettings | None:
@@ -265,9 +261,6 @@ class Study(metaclass=Constructor):
         """Return what the ledger of one of many sites would debit, by request, if nothing was answered before.
 
         Args:
-            as_of: The version of the data.
-            n: The number of units.
-            site: The site.
             rule: How its ledger adds up prices.
         """
         session = self.digest if self.secure_settings else ""
@@ -277,7 +270,6 @@ class Study(metaclass=Constructor):
         """Price this study on a vault; `run` of what is returned runs it.
 
         Args:
-            vault: The vault to run it on.
             site: The site that this vault belongs to, where many sites are asked.
 
         Raises:
