@@ -94,6 +94,6 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
 def build(what: str, made: Callable[..., Declared], document: object) -> Declared:
     """Build a declaration from a document that must have its attributes and nothing else."""
     parts = fields(made)  # type: ignore[arg-type]
-    needed = tuple(part.name for part in parts if part.default is MISSING)
+    needed = tuple(part.name for part in parts if part.default is MISSING and part.default_factory is MISSING)
     check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
     return made(**document)  # type: ignore[arg-type]
