@@ -245,7 +245,7 @@ def _sized(text: str) -> tuple[str, int]:
 
 
 @federation.command()
-def ask(
+def ask(  # noqa: PLR0913, PLR0917
     folder: Folder,
     study: StudyFile,
     files: Files = None,
