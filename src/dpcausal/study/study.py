@@ -432,6 +432,8 @@ class Study(metaclass=Constructor):
             DpcausalError: If the text describes no study.
         """
         text = text_of("a study", document)
+        if not text.strip():
+            raise StudyError(problem="The study is empty", hint="save the file again, or ask for it again.")
         check_filled_in(text)
         check_visible(line.replace("\t", " ") for line in lines_in(text))  # comments are read as well
         read = toml_of("a study", text)

@@ -38,8 +38,8 @@ class Workspace:
         if workspace.roster_file.exists() or workspace.key_file(name).exists():
             raise StudyError(
                 problem=f"{folder} holds a workspace already",
-                hint="choose another folder, or use the workspace there; a further requester is added with: dpcausal "
-                "federation add-requester FOLDER NAME.",
+                hint="choose another folder, or use the workspace there; a further requester is added with: "
+                "dpcausal federation add-requester FOLDER NAME.",
             )
         with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
