@@ -32,7 +32,7 @@ def _arms(cell: dict[str, Any]) -> str:
 
 def complier(cells: list[dict[str, Any]]) -> str:
     """Return the coverage of complier effects."""
-    head = ["outcome", "arms", "n", "coverage", "width", "sampling", "privacy noise", "RMSE"]
+    head = ["outcome", "arms", "n", "coverage", "width", "privacy noise", "RMSE"]
     return _lines(
         head,
         [
@@ -41,7 +41,7 @@ def complier(cells: list[dict[str, Any]]) -> str:
                 _arms(cell),
                 f"{cell['n']:,}",
                 _percent(cell["coverage"]),
-                *(f"{cell[name]:.4f}" for name in ("mean_width", "sampling_sd", "privacy_sd", "rmse")),
+                *(f"{cell[name]:.4f}" for name in ("mean_width", "privacy_sd", "rmse")),
             ]
             for cell in cells
             if cell["design"].startswith("complier")

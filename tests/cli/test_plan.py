@@ -62,7 +62,8 @@ def test_what_is_required_first_is_in_the_price(study: Path) -> None:
     weighted = weighted.replace("include_missing = false", "")
     study.write_text(weighted + required)
     lines = ["epsilon 1.7, delta 0", "required overlap: epsilon 0.5, delta 0", "required balance: epsilon 0.2, delta 0"]
-    assert all(line in run(study, "--n", 5_000).stdout for line in [*lines, "effect: epsilon 1, delta 0"])
+    printed = run(study, "--n", 5_000).stdout
+    assert all(line in printed for line in [*lines, "effect: epsilon 1, delta 0"])
     document = json.loads(run(study, "--n", 5_000, "--json").stdout)
     assert (document["price"]["epsilon"], len(document["price"]["parts"])) == (1.7, 3)
 

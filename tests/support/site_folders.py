@@ -29,7 +29,7 @@ def make_site_folder(
     folder: Path, name: str, table: pa.Table, schema: Schema, requesters: Mapping[str, str], **changes: object
 ) -> str:
     """Make a site's folder, and return the site's public key. Changes are to its policy."""
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=0o700, parents=True)
     pq.write_table(table, folder / "table.parquet")
     policy: dict[str, object] = {
         "version": VERSION,

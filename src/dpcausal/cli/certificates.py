@@ -10,7 +10,7 @@ import typer
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
 from dpcausal.cli.private_files import unlock
-from dpcausal.cli.requirements import check_folder_exists, require_extra
+from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import Network, site
 
@@ -25,7 +25,6 @@ KeyFile = Annotated[
 @federation.command("renew")
 def renew_network(folder: WorkspaceFolder, days: Days = 365) -> None:
     """Give the server and the requesters new certificates. The fingerprint stays, and sites need nothing new."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
     from dpcausal.federation.transports.nvflare.provision import renew  # noqa: PLC0415 (slow to load)
 
@@ -45,14 +44,12 @@ def add_requester(
     days: Days = 365,
 ) -> None:
     """Create a key for another requester and, if there is a network, a kit for it."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     public = workspace.add_requester(requester).public
     typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{public}")
     if workspace.network.is_dir():
-        require_extra("nvflare", "federation")
         from dpcausal.federation.transports.nvflare.provision import add_requester as add  # noqa: PLC0415 (slow to load)
 
         kit = add(workspace.network, requester, days)
@@ -62,7 +59,6 @@ def add_requester(
 @site.command("renew")
 def renew_site(folder: SiteFolder, network: Network = "") -> None:
     """Request a new certificate for the network. The old one works until install-kit installs the new one."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.provision import request_renewal  # noqa: PLC0415
 
@@ -75,7 +71,6 @@ def renew_site(folder: SiteFolder, network: Network = "") -> None:
 @site.command("encrypt-key")
 def encrypt_site_key(folder: SiteFolder, key_file: KeyFile = None) -> None:
     """Encrypt the site's key with a passphrase, or change the passphrase."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (slow to load)
 
     _encrypt(Policy.read(folder).site, folder / KEY, key_file)
@@ -88,7 +83,6 @@ def encrypt_requester_key(
     key_file: KeyFile = None,
 ) -> None:
     """Encrypt a requester's key with a passphrase, or change the passphrase."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     _encrypt(requester, Workspace(folder).key_file(requester), key_file)

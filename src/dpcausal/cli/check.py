@@ -8,7 +8,6 @@ import typer
 
 from dpcausal.cli.experiment import read_experiment
 from dpcausal.cli.options import read_study
-from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -79,7 +78,6 @@ def _policies(given: Path | None, table: str) -> list[Path]:
 
 
 def _check_allowed(file: Path) -> None:
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.policy import Policy  # noqa: PLC0415 (slow to load)
 
     if file.name != _POLICY:

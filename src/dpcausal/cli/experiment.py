@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, open_ledger
-from dpcausal.cli.run import confirm
+from dpcausal.cli.requirements import ask_to_confirm, check_file_name
 from dpcausal.errors import BudgetExceededError, StudyError
 from dpcausal.utils.documents import write_text
 
@@ -151,8 +151,7 @@ def run(  # noqa: PLR0913, PLR0917
     from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
     page = out or file.with_suffix(".html")
-    if page.suffix != ".html" or not page.absolute().parent.is_dir():
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--out")
+    check_file_name(page, ".html", "--out")
     read = read_experiment(file, catalogue)
     read.check_look(look)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
@@ -172,7 +171,7 @@ def run(  # noqa: PLR0913, PLR0917
     try:
         vault.ledger.check_affords(due)
         if due:
-            confirm(price, yes)
+            ask_to_confirm(f"Spend {price}? This is final.", "Nothing was spent", yes=yes)
         else:
             paid = "Every look was paid for with the first" if looks else "Everything was answered before"
             typer.echo(f"{paid}: it costs nothing.", err=True)
@@ -211,8 +210,8 @@ def watch(
     from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
 
     places = dict(map(_place, ledger or ()))
-    if html is not None and (html.suffix != ".html" or not html.absolute().parent.is_dir()):
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
+    if html is not None:
+        check_file_name(html, ".html", "--html")
     beside = html.absolute().parent if html else folder
     found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpcausal.cli.requirements import require_extra
-
 if TYPE_CHECKING:
     from dpcausal.federation.transports.mailbox.client import Client
     from dpcausal.federation.transports.mailbox.settings import Mailbox
@@ -12,7 +10,6 @@ if TYPE_CHECKING:
 
 def opened_mailbox(folder: Path) -> "Mailbox":
     """Return the mailbox in a workspace."""
-    require_mailbox()
     from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415 (an extra)
 
     return Mailbox.read(folder / "mailbox")
@@ -25,12 +22,6 @@ def client_of(folder: Path) -> "Client":
 
     name = next((name for name in opened.requesters if (folder / f"{name}.key").is_file()), "")
     return requester_client(folder, name)
-
-
-def require_mailbox() -> None:
-    """Refuse to go on without the libraries of the mailbox."""
-    require_extra("cryptography", "federation")
-    require_extra("urllib3", "federation")
 
 
 def admit_joined_sites(folder: Path) -> dict[str, str]:

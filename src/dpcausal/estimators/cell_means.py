@@ -36,7 +36,6 @@ class CellMeans:
 
     Attributes:
         release: The release of `CellMoments`, or of `LookMoments`, whose arms are those of one stratum.
-        schema: What is public about the table.
         together: Which released strata are joined into one; empty where none are.
     """
 
@@ -141,7 +140,6 @@ class CellMeans:
         """Return functions of the cells' means and sizes, with their joint error.
 
         Args:
-            names: What each is.
             formula: It takes the means, from the middle of the outcome's range, and the sizes, each stratum by arm.
         """
         by_mean, by_size = np.moveaxis(slopes(lambda both: formula(*both), [self.means, self.sizes]), 1, 0).reshape(

@@ -187,13 +187,11 @@ class MetricCheck:
     """What a decision takes from one metric of one arm.
 
     Attributes:
-        metric: The metric.
         role: `goal` or `guardrail`.
         limit: The change that decides: 0 for a goal, the margin for a guardrail, with the sign of harm.
         relative: Whether changes are shares of the control arm's mean.
         worst: The most harmful change that is not excluded; None where there is no interval.
         best: The most favourable change that is not excluded, at the level at which harm is shown.
-        status: What is shown.
         detectable: How far from the limit the true change must be, in the metric's unit, to be shown with 80 % power;
             None where there is no interval.
     """
@@ -213,11 +211,9 @@ class ArmDecision:
     """What to do with one arm, and why.
 
     Attributes:
-        arm: The arm.
         action: `ship`, `stop` or `wait`; `not decided` in a rehearsal.
         harm: Whether harm was shown, and so made it stop.
         reasons: Why, in words.
-        checks: The metrics behind it.
     """
 
     arm: str
@@ -235,12 +231,9 @@ class Situation:
     """What a rule decides on, apart from the effects.
 
     Attributes:
-        lower_is_better: The metrics that should fall.
         half: Half the width of an interval at this look.
         power_half: How far an error is from 0, on one side, with a given probability.
         mismatch: Whether the arms' sizes do not fit the allocation.
-        last: Whether no look is left.
-        rehearsed: Whether no number was read.
     """
 
     lower_is_better: tuple[str, ...]

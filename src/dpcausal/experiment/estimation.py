@@ -66,7 +66,6 @@ class _Column(NamedTuple):
     """The mean and the variance of one column in each arm.
 
     Attributes:
-        name: The column.
         middle: The middle of its range; means are measured from there.
         means: Its mean in each arm, from the middle.
         variances: Its variance within each arm, corrected for the noise in the square of the mean.

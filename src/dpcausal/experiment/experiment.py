@@ -51,7 +51,6 @@ class Experiment(metaclass=Constructor):
     Attributes:
         name: What to call it.
         treatment: Every arm; its reference is the control. Each other arm is compared with it.
-        metrics: The metrics.
         epsilon: The total epsilon, of all metrics together.
         delta: The total delta; with many metrics noise is smaller with one.
         question: The question it answers, in words.
@@ -336,7 +335,6 @@ class Experiment(metaclass=Constructor):
         """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
 
         Args:
-            n: The number of units.
             typical: What is expected of a column, from the literature or an earlier experiment: between which two
                 values about 90 % of units are, or the share of a proportion. A column that is not named is expected
                 around the middle of its bounds, which few metrics are; a ratio depends on it most.

@@ -23,8 +23,6 @@ class Found(NamedTuple):
     """What a scorecard found of a metric.
 
     Attributes:
-        mean: Its value in the control arm.
-        variance: Its variance from unit to unit.
         noise: The privacy noise in its difference. The variance has about this much noise times half of the range.
     """
 

@@ -32,10 +32,8 @@ class SampleRatio:
     has heavier tails than the normal, so its distribution is simulated.
 
     Attributes:
-        arms: The arms.
         sizes: How many units each has, noise included.
         allocation: The share that each was meant to get.
-        statistic: The statistic.
         p_value: The probability of one as large if the allocation is right.
         looks: How many looks there will be; the threshold is divided among them.
         units: The number of units in the table.
@@ -81,10 +79,8 @@ class SampleRatio:
         else:
             p_value = chi_squared_beyond(statistic, len(moved))
         outside = _outside(sizes, units)
-        return cls(
-            *(sizes.names, tuple(map(float, values)), tuple(map(float, shares))),
-            *(statistic, p_value, looks, units, outside),
-        )
+        released, expected = tuple(map(float, values)), tuple(map(float, shares))
+        return cls(sizes.names, released, expected, statistic, p_value, looks, units, outside)
 
     @property
     def mismatch(self) -> bool:

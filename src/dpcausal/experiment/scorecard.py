@@ -48,7 +48,6 @@ class Scorecard:
 
     Attributes:
         name: The experiment.
-        question: Its question.
         effects: The effect of each arm against the control, metric by metric.
         kinds: What each metric is.
         lower_is_better: The metrics that should fall.

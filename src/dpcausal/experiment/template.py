@@ -49,8 +49,6 @@ def experiment_to_fill_in(
     """Return the text of an experiment's file with blanks, for a table with these columns.
 
     Args:
-        catalogue: The catalogue of metrics.
-        columns: The names of the table's columns.
         chosen: Which metrics to use; by default all whose columns the table has.
         file: The name of the file, for its first lines.
 

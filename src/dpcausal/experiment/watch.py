@@ -41,14 +41,7 @@ class Watched:
     """One experiment of a folder.
 
     Attributes:
-        file: Its file.
-        name: Its name.
-        question: Its question.
         looks: How many looks it has; None for one.
-        metrics: How many metrics it has.
-        spent: The epsilon that its ledger has spent.
-        budget: The epsilon of the budget.
-        delta: The delta of the budget.
         scorecard: Its last scorecard, as JSON has it; None where it has not run.
         page: The file of the page of that scorecard; empty where there is none.
         problem: Why it cannot be shown; empty where it can.

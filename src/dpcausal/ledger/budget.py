@@ -59,7 +59,6 @@ class Budget(metaclass=Constructor):
     Both rules hold for adaptive queries, each chosen after seeing the earlier answers.
 
     Attributes:
-        epsilon: The cap on epsilon.
         delta: The cap on delta. With 0, only pure (Laplace) releases fit.
         rule: `additive` adds up epsilons and deltas as printed on the releases. `zcdp` adds up rho against the largest
             rho that is (epsilon, delta)-differentially private: better for many small Gaussian releases, worse for few

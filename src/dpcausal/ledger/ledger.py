@@ -161,8 +161,6 @@ class Ledger(OtherNames, Answers):
 
         Args:
             url: Where the ledger belongs. Without `copy`, the older ledger is there already.
-            by: Who decides this.
-            reason: Why.
             copy: Where the copy is. Nothing may be at `url` then.
             witness: Where the witness is, for a ledger that has one.
             receipts: All known receipts, for instance those of effects.

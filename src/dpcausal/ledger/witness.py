@@ -32,12 +32,7 @@ _TAIL = 2**16
 
 @dataclass(frozen=True)
 class Sighting:
-    """The last entry that a witness recorded.
-
-    Attributes:
-        number: Its number.
-        digest: Its digest.
-    """
+    """The last entry that a witness recorded."""
 
     number: int
     digest: str

@@ -82,12 +82,10 @@ class _Roles:
 
     Attributes:
         predictors: Covariates that explain the outcome.
-        confound: Whether these differ between arms, too.
         received: The covariate that holds the treatment received, if any.
         measures: Other numbers, each with an earlier one, or the outcome, that it correlates with; with itself where
             it correlates with none.
         repeat: Whether the other numbers are the outcome at other times.
-        independent: Covariates that are related to nothing.
         time: Whether the outcome is a time of follow-up.
     """
 

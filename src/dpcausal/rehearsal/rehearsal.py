@@ -20,7 +20,6 @@ class Rehearsal(Expectations):
 
     Attributes:
         schema: What is public about the table to be.
-        n: The number of units.
         treated_share: The expected share of treated units among those compared.
         outcome_mean: The outcome's expected mean; by default the middle of its bounds.
         outcome_sd: The outcome's expected standard deviation within an arm; by default that of a uniform distribution

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 from dpcausal.errors import SchemaError
 from dpcausal.schema.columns import Binary, Column
@@ -26,7 +27,7 @@ MISSING = 0.05
 """The share of units whose number is missing, where an indicator says so."""
 
 
-def _two_numbers(name: str, pair: object) -> tuple[float, ...]:
+def _two_numbers(name: str, pair: Any) -> tuple[float, ...]:  # noqa: ANN401 (what a user wrote)
     """Return the two values that are typical of a column, or the share of one with two values, as numbers."""
     if is_number(pair):
         return (float(pair),)

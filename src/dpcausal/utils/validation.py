@@ -57,8 +57,6 @@ def check_format(what: str, document: Mapping[str, object], version: int, rename
     """Raise unless a document is in this version of its format, without the names of earlier versions.
 
     Args:
-        what: What to call the document.
-        document: The document, with its version.
         version: The version that this release of dpcausal reads.
         renamed: The names of earlier versions, with those that replace them.
     """

@@ -103,9 +103,6 @@ def column_families(place: str) -> Mapping[str, Family | None]:
 
     A .csv file has no types: there it is None, and a first line that looks like values is refused. Of many files, the
     first one's columns count.
-
-    Args:
-        place: Where the table is, as for a vault.
     """
     place = _DRIVER.sub("postgresql://", place, count=1)
     if place.startswith(_POSTGRES):

@@ -36,12 +36,7 @@ _FILTERS = ("kind", "who", "study", "since", "until")
 
 @dataclass(frozen=True)
 class SitePages:
-    """The pages of a site.
-
-    Attributes:
-        folder: The site's folder.
-        login: Who is logged in.
-    """
+    """The pages of a site."""
 
     folder: Path
     login: Login
@@ -186,6 +181,8 @@ class SitePages:
             people=site.site.people.people,
             needed=site.site.policy.approvals,
             logins=self.login.state.logged(50) if may else None,
+            people_command="dpcausal site people",
+            people_changes="added and removed",
         )
 
 

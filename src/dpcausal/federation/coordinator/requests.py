@@ -100,11 +100,7 @@ class Requests:
 
 
 def check_intact(file: Path) -> int:
-    """Return the number of requests in a store, after checking the file.
-
-    Raises:
-        LedgerError: If the file is damaged.
-    """
+    """Return the number of requests in a store, after checking the file."""
     with redact_errors(sqlite3.Error, instead=lambda error: _damaged(file, error)):
         connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60.0)
         try:

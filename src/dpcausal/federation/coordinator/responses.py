@@ -34,14 +34,7 @@ _FAR = 100.0
 
 @dataclass(frozen=True)
 class SiteResponse:
-    """The outcome of asking one site.
-
-    Attributes:
-        site: The site's name.
-        words: What the site did, for people to read.
-        message: Its message; None unless it is valid.
-        text: The signed text of that message.
-    """
+    """The outcome of asking one site."""
 
     site: str
     words: str
@@ -71,15 +64,7 @@ def signed_by(sealed: object, roster: Roster) -> tuple[str, Message] | None:
 
 
 def why_invalid(message: Message, site: str, question: Question, units: int | None, before: Sequence[Message]) -> str:
-    """Return why a message that a site signed is invalid; empty if it is valid.
-
-    Args:
-        message: The message.
-        site: The site that signed it.
-        question: The request, with its study.
-        units: The site's number of units, where the roster has it.
-        before: The site's earlier messages about the same study.
-    """
+    """Return why a message that a site signed is invalid; empty if it is valid."""
     sizes = [
         (earlier.n, earlier.arm_sizes)
         for earlier in before
@@ -171,9 +156,6 @@ def is_too_large(ticks: Sequence[int], n: int, noise: Noise, spread: float = 1.0
     """Return whether sums are larger than so many units can add up to, whatever the noise.
 
     Args:
-        ticks: The sums.
-        n: The number of units.
-        noise: The noise of one table.
         spread: The noise in the sums, as a multiple of it.
     """
     # The most that all units together can move a sum, starting from a table whose sum is 0.

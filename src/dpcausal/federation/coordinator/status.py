@@ -26,11 +26,7 @@ from dpcausal.federation.operation.heartbeat import FRESH_SECONDS, Heartbeat
 
 
 def federation_status(folder: Path) -> Status:
-    """Look at a coordinator's workspace, and return what was found.
-
-    Raises:
-        StudyError: If there is no readable roster in the folder.
-    """
+    """Look at a coordinator's workspace, and return what was found."""
     workspace = Workspace(folder)
     sites = list(workspace.roster.keys)
     checks = (

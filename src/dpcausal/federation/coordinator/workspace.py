@@ -23,11 +23,7 @@ _ROSTER = """\
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder of a coordinator.
-
-    Attributes:
-        folder: Its path.
-    """
+    """The folder of a coordinator."""
 
     folder: Path
 
@@ -39,7 +35,8 @@ class Workspace:
         if workspace.roster_file.exists() or workspace.key_file(name).exists():
             raise StudyError(
                 problem=f"{folder} holds a workspace already",
-                hint="choose another folder, or use the workspace there.",
+                hint="choose another folder, or use the workspace there; a further requester is added with: dpcausal federation "
+                "add-requester FOLDER NAME.",
             )
         with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +66,8 @@ class Workspace:
             raise StudyError(
                 problem=f"{self.folder} has no key of {name!r}, the study's requester; it has keys of "
                 f"{', '.join(made) or 'nobody'}",
-                hint="name another requester in the study, or create one with: dpcausal federation init FOLDER NAME.",
+                hint="name another requester in the study, or create one with: dpcausal federation add-requester "
+                "FOLDER NAME.",
             )
         return Key.read(name, self.key_file(name))
 

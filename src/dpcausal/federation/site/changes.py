@@ -18,11 +18,7 @@ _LOCK = ".changes"
 
 
 class Changes:
-    """The changes of one site. Neither its key nor its table is needed.
-
-    Args:
-        folder: The site's folder.
-    """
+    """The changes of one site. Neither its key nor its table is needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,11 +34,7 @@ class Changes:
         return open_ledger(self._folder, policy) if has_ledger(self._folder, policy) else None
 
     def unconfirmed(self) -> Unconfirmed | None:
-        """Return what does not count before a person has confirmed it; None where everything counts.
-
-        Raises:
-            LedgerError: If the ledger cannot be used.
-        """
+        """Return what does not count before a person has confirmed it; None where everything counts."""
         ledger = self.ledger()
         return find_unconfirmed(self._folder, self.audit_log, ledger) if ledger else None
 
@@ -61,16 +53,7 @@ class Changes:
                 ledger.record_site(state | {"settings": state["settings"] | kept})
 
     def add_person(self, person: Person, by: str = "") -> None:
-        """Add a person to the people of the site.
-
-        Args:
-            person: The person.
-            by: Who adds the person, for the audit log.
-
-        Raises:
-            StudyError: If somebody has this name, key or login already.
-            LedgerError: If the audit log cannot be written.
-        """
+        """Add a person to the people of the site."""
         words = f"added as {', '.join(person.roles)}, with {person.known_by}{_by(by)}"
         with self.recorded():
             add_person(self._folder, person)
@@ -81,16 +64,7 @@ class Changes:
                 raise
 
     def remove_person(self, name: str, by: str = "") -> Person:
-        """Remove a person from the people of the site, and return who that was. The person's approvals count no more.
-
-        Args:
-            name: The person's name.
-            by: Who removes the person, for the audit log.
-
-        Raises:
-            StudyError: If the site has no such person.
-            LedgerError: If the audit log cannot be written.
-        """
+        """Remove a person from the people of the site, and return who that was. Approvals by them count no more."""
         words = f"removed{_by(by)}"
         with self.recorded():
             person = remove_person(self._folder, name)
@@ -98,12 +72,7 @@ class Changes:
         return person
 
     def set_console_key(self, public: str, by: str = "") -> None:
-        """Record the public key of the site's console, which signs the decisions of people with a login.
-
-        Args:
-            public: The key.
-            by: Who records it, for the audit log.
-        """
+        """Record the public key of the site's console, which signs the decisions of people with a login."""
         words = f"given the key {public}{_by(by)}"
         with self.recorded():
             set_console_key(self._folder, public)

@@ -35,7 +35,6 @@ class Unconfirmed:
     """What at a site differs from what its ledger recorded.
 
     Attributes:
-        words: What differs.
         edited: The files that people edit, and that differ.
         older: Whether decisions or people may be lost, so that earlier approvals do not count.
     """

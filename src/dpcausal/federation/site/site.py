@@ -352,7 +352,6 @@ class Site(metaclass=Constructor):
         The table stays closed: before the first answer, what they share is that of a table of 10,000 units.
 
         Args:
-            ledger: The site's ledger.
             besides: The digest of a study that is left out.
         """
         units = ledger.versions.get(self.policy.as_of)
@@ -405,8 +404,7 @@ class Site(metaclass=Constructor):
     def _check_confirmed(self) -> None:
         if found := self.changes.unconfirmed():
             raise StudyError(
-                expected="decisions, people and settings as this site's ledger recorded them",
-                got=str(found),
+                problem=f"Somebody has to confirm this site's settings and people first: {found}",
                 hint="put the right files back; or look at what is there, and confirm it with: dpcausal site confirm "
                 "FOLDER --by NAME --why WHY. The site does not answer before.",
             )

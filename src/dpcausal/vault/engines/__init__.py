@@ -91,6 +91,10 @@ def check_size(size: int, limit: int) -> None:
         )
 
 
+Kernel = Callable[[Batch], Batch]
+"""What makes of some rows, as columns, the numbers that are wanted of them, as columns of its own."""
+
+
 class Engine(Protocol):
     """A coerced table that can add up integers exactly: the result does not depend on order, threads or batches.
 
@@ -116,17 +120,11 @@ class Engine(Protocol):
         ...
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once, in any order, for what cannot be added up, such as matching.
 
         Args:
-            columns: The coerced columns.
             limit: The most units that a table may have to be read so; a larger one is refused. Public.
             kernel: What makes of some rows the numbers that are wanted, row by row, as columns of its own; the rows
                 themselves if left out. Engines run it where the rows are, and bring nothing else from there.
@@ -145,11 +143,7 @@ class SchemaEngine(Engine, Protocol):
 
 
 def with_schema(engine: Engine, schema: Schema) -> Engine:
-    """Return the same table seen through another schema.
-
-    Raises:
-        EngineError: If the engine has one schema only.
-    """
+    """Return the same table seen through another schema."""
     if not isinstance(engine, SchemaEngine):
         raise EngineError(
             expected="an engine with the method with_schema",
@@ -215,12 +209,7 @@ class ObservedEngine:
             return self._engine.fold(columns, kernel)
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once; see `Engine.collect`."""
         with self._reading("collect"):

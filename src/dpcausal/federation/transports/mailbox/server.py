@@ -53,7 +53,6 @@ def create_app(store: MailboxStore, address: str, log: Callable[[str], None] | N
     """Return the application.
 
     Args:
-        store: The database.
         address: The address under which sites and coordinators call the server; calls are signed for it.
         log: Called with a line for each event; by default it is printed.
     """

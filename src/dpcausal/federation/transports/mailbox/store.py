@@ -113,10 +113,7 @@ class SiteStatus:
     """What the mailbox knows about a site.
 
     Attributes:
-        site: The name of the site.
-        key: Its public key.
         binding: The proof of its key, for the coordinator.
-        revoked: Whether it is refused.
         seen: The time of its last call, in seconds since 1970; 0 if there was none.
         waiting: The number of the requester's requests that it has not answered.
     """
@@ -130,12 +127,7 @@ class SiteStatus:
 
 
 class MailboxStore:
-    """The database of a mailbox.
-
-    Args:
-        address: An SQLAlchemy address, of PostgreSQL or SQLite.
-        connections: The largest number of connections of this process.
-    """
+    """The database of a mailbox."""
 
     def __init__(self, address: str, connections: int) -> None:
         self._engine = _engine(address, connections)

@@ -27,11 +27,7 @@ _RANDOM = secrets.SystemRandom()
 
 
 class MailboxTransport:
-    """Sends requests through a mailbox server, which sites poll.
-
-    Args:
-        client: Calls the server, with the key of the study's requester.
-    """
+    """Sends requests through a mailbox server, which sites poll."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -78,11 +74,7 @@ class MailboxTransport:
             )
 
     def withdraw(self, requests: Sequence[str]) -> None:
-        """Close the deliveries of requests that sites have not answered.
-
-        Raises:
-            CallFailedError: If the server cannot be reached, or refuses.
-        """
+        """Close the deliveries of requests that sites have not answered."""
         self._client.call("POST", "/withdrawals", {"requests": list(requests)})
         self._client.close()
 
