@@ -190,6 +190,23 @@ def test_admit_announces_a_site_only_when_all_is_done(
     assert not signed.exists()
 
 
+def test_key_of_a_requester_is_not_admitted_as_that_of_a_site(workspace: Path) -> None:
+    public = run("key", workspace).output.split()[-1]
+    refused = run("admit", workspace, "east", public, "--units-unknown")
+    assert refused.exit_code == 2
+    assert "the public key of a requester" in refused.output
+
+
+def test_ask_needs_files_or_the_mailbox(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(federation.study().to_toml(), encoding="utf-8")
+    for words, got in (((), "neither"), (("--mailbox", "--files", tmp_path / "exchange"), "both")):
+        refused = run("ask", workspace, study, *words)
+        assert refused.exit_code == 2
+        assert f"not {got}" in refused.output or got in refused.output
+        assert "--files FOLDER or --mailbox" in refused.output
+
+
 def test_hint_of_nvflare_names_no_option_that_our_command_lacks() -> None:
     refused = _refused(("cert", "approve"), "the file exists", "Use --force to overwrite it.")
     assert "--force" not in refused.hint

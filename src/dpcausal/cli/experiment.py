@@ -1,6 +1,8 @@
 """`dpcausal experiment`."""
 
+import itertools
 import json
+import re
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +29,11 @@ CatalogueFile = Annotated[
     typer.Option("--catalogue", help="The catalogue of metrics. Default: metrics.toml beside the experiment's file."),
 ]
 _CATALOGUE = "metrics.toml"
+_EXAMPLE = (
+    'write one, or name it with --catalogue. It has version = 1 and name = "shop" and, for each metric, for instance '
+    '[metrics.revenue] with description = "…", owner = "…" and '
+    'column = { kind = "real", name = "revenue", low = 0, high = 100, missing = 0 }.'
+)
 
 
 @experiment.command()
@@ -114,6 +121,12 @@ def run(  # noqa: PLR0913, PLR0917
         bool,
         typer.Option("--new-version", help="Declare --as-of as a new version of the data first, if it is none yet."),
     ] = False,
+    unchanged: Annotated[
+        bool,
+        typer.Option(
+            "--unchanged", help="Read a look although the table has as many units as an earlier version of the data."
+        ),
+    ] = False,
     witness: WitnessAddress = "",
     catalogue: CatalogueFile = None,
     as_json: AsJson = False,
@@ -142,12 +155,11 @@ def run(  # noqa: PLR0913, PLR0917
     read = read_experiment(file, catalogue)
     read.check_look(look)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
-    earlier = opened.versions
-    if new_version and as_of not in earlier:
+    if new_version and as_of not in opened.versions:
         opened.add_version(as_of)
     vault = Vault(table, read.schema, ledger=opened, as_of=as_of, resources=Resources(progress=True))
-    if read.cohorts is not None and as_of not in earlier:
-        _check_grown(vault.n, as_of, earlier)
+    if read.cohorts is not None and not unchanged:
+        _check_grown(vault.n, as_of, opened.versions)
     due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
     looks = f", look {look} of {len(read.cohorts.values)}" if read.cohorts else ""
@@ -216,6 +228,12 @@ def read_experiment(file: Path, catalogue: Path | None) -> "Experiment":
 
     text = _text(file, "an experiment's file", "write one with: dpcausal experiment init TABLE.")
     check_filled_in(text, "an experiment")
+    if re.search(r"^\[(estimator|schema)\b", text, re.MULTILINE):
+        raise StudyError(
+            problem=f"{file} is a study, not an experiment",
+            hint="plan and run it with dpcausal plan and dpcausal run, or write an experiment with: dpcausal "
+            "experiment init TABLE.",
+        )
     place = catalogue or file.with_name(_CATALOGUE)
     return Experiment.from_toml(text, _catalogue(place) if catalogue or place.exists() else None)
 
@@ -223,7 +241,7 @@ def read_experiment(file: Path, catalogue: Path | None) -> "Experiment":
 def _catalogue(file: Path) -> "MetricCatalogue":
     from dpcausal.experiment import MetricCatalogue  # noqa: PLC0415 (slow to load)
 
-    return MetricCatalogue.from_toml(_text(file, "a catalogue of metrics", "docs/experiments.md has an example."))
+    return MetricCatalogue.from_toml(_text(file, "a catalogue of metrics", _EXAMPLE))
 
 
 def _text(file: Path, what: str, hint: str) -> str:
@@ -235,14 +253,18 @@ def _text(file: Path, what: str, hint: str) -> str:
         ) from None
 
 
-def _check_grown(n: int, as_of: str, earlier: "Mapping[str | None, int | None]") -> None:
-    """Raise if a version that was declared for a look has as many units as another: then nobody entered."""
-    same = [str(version) for version, units in earlier.items() if units == n]
+def _check_grown(n: int, as_of: str, versions: "Mapping[str | None, int | None]") -> None:
+    """Raise if the version of a look has as many units as one before it: then nobody entered.
+
+    A job that is tried again is refused again.
+    """
+    before = itertools.takewhile(lambda each: each[0] != as_of, versions.items())
+    same = [str(version) for version, units in before if units == n]
     if same:
         raise StudyError(
             problem=f"The table as of {as_of} has {n:,} units, as many as that as of {same[-1]}, so nobody has entered",
             hint="nothing was asked. A look is drawn once: take the table with the new cohort, under another --as-of. "
-            "If it is the right one, run the same command again.",
+            "If it is the right one, add --unchanged.",
         )
 
 

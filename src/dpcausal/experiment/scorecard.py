@@ -90,9 +90,7 @@ class Scorecard:
         delta = first.guarantee.delta
         if delta * first.n < _LARGE_DELTA:
             return first.guarantee.warnings
-        said = (
-            f"delta {delta:g} is not far below 1 / {first.n:,}, one unit's share: with it some units may be disclosed"
-        )
+        said = f"delta {delta:g} is not far below 1 / {first.n:,}, one over the number of units: take a hundredth of it"
         return (*first.guarantee.warnings, said)
 
     @called_as('scorecard.effect("revenue")')
