@@ -337,11 +337,12 @@ def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
     with pytest.warns(UserWarning, match="other.db is new"):
         create(3, "other.db")
     assert run("robust", "--out", "other.json", "--yes", ledger="other.db").exit_code == 0
-    other = Path("robust.toml").read_text().replace("epsilon = 1.0", "epsilon = 2.0")
+    other = Path("plain.toml").read_text().replace("epsilon = 1.0", "epsilon = 2.0")
     Path("other.toml").write_text(other)
     for words, told in (
         (("--ledger", "other.db"), "the ledger that paid"),
         (("--study", "other.toml"), "an effect of this study, with epsilon 2.0"),
+        (("--study", "robust.toml"), "an effect of this study, with method"),
     ):
         refused = dpcausal("report", "effect.json", *words)
         assert refused.exit_code == 2
