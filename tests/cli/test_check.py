@@ -117,6 +117,17 @@ def test_check_suggests_signs_in_place_of_declared_ones(tmp_path: Path) -> None:
     assert 'outcome cost: 1 more cells are numbers if you declare decimal = "." and thousands = ","' in done.output
 
 
+def test_check_counts_lines_that_are_not_in_utf_8(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "table.csv").write_bytes((CSV + "drug,1,f\xfcr,1,0\nplacebo,2,m\xe4nnlich,2,0\n").encode("latin-1"))
+    lines = run(tmp_path).output
+    assert "lines: 2 have letters that are not in UTF-8" in lines
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in lines
+    assert "records: 7" in lines
+    assert "none of the declared values" in lines
+    assert "'f�r' 1 times" in lines
+
+
 def test_check_reads_a_schema_alone(tmp_path: Path) -> None:
     write(tmp_path)
     of_study = run(tmp_path).output

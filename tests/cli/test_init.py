@@ -244,3 +244,11 @@ def test_binary_file_called_csv_is_refused_and_not_shown(tmp_path: Path) -> None
     assert done.exit_code == 2
     assert "secret" not in done.output
     assert not (tmp_path / "study.toml").exists()
+
+
+def test_header_that_is_not_in_utf_8_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes("Größe;Straße\n1;2\n".encode("cp1252"))
+    done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 2
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in " ".join(done.output.split())
+    assert "Gr" not in done.output

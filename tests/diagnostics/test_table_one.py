@@ -8,6 +8,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.diagnostics import Balance, BalanceTable, TableOne, balance_from_moments, table_one_from_moments
+from dpcausal.diagnostics.diagnosis import Reading
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.queries import ArmRegressionMoments, RegressionMoments
 from tests.diagnostics.test_balance import COLUMNS, OF, SCHEMA, source
@@ -103,3 +104,9 @@ def test_rehearsed_table_of_every_arm_shows_bars_alone() -> None:
     moments = rehearsal.release(ArmRegressionMoments(["age"]), dpc.Guarantee(epsilon=1.0, protects=SCHEMA.protects))
     made = table_one_from_moments(moments, rehearsal)
     assert all(text.startswith("±") for _, *texts in made.lines for text in texts)
+
+
+def test_bars_are_written_without_exponents() -> None:
+    sizes = (Reading(5287.0, 831.0), Reading(6329.0, 0.123))
+    made = TableOne(("a", "b"), sizes, (), rehearsed=False)
+    assert made.lines == (("units", "5,287 ± 830", "6,329 ± 0.12"),)

@@ -90,6 +90,36 @@ def test_table_that_matches_its_schema_gives_no_warning(name: str, n: int) -> No
     assert not any(released(cells(n, seed), ESTIMATORS[name]).warnings for seed in range(3))
 
 
+@pytest.mark.parametrize("name", ["difference", "regression"])
+def test_table_on_another_scale_gives_a_warning(name: str) -> None:
+    """Percentages where a share is declared: every outcome is moved to 1, and the interval around 0 is tight."""
+    schema = replace(SCHEMA, outcome=dpc.Real("score", 0, 1))
+    found = []
+    for seed in range(4):
+        percentages = np.random.default_rng(seed).uniform(20, 80, 20_000)
+        table = cells(20_000, seed + 10, score=percentages)
+        vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+        found.append(" ".join(ESTIMATORS[name].estimate(vault, epsilon=1.0).warnings))
+    assert any("every outcome equals 1, within noise. Unless this is by design" in text for text in found)
+    assert any("another scale in the table" in text for text in found)
+
+
+def test_codes_of_a_binary_outcome_that_are_not_declared_give_a_warning() -> None:
+    table = cells(20_000, score=np.random.default_rng(9).integers(1, 3, 20_000))  # 1 for yes and 2 for no
+    schema = replace(SCHEMA, outcome=dpc.Binary("score"))
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=4))
+    found = [dpc.DifferenceInMeans().estimate(vault, epsilon=0.9 + each / 100).warnings for each in range(4)]
+    assert any("every outcome equals 1, within noise" in text for texts in found for text in texts)
+    assert any("values in the table that are not the two declared" in text for texts in found for text in texts)
+
+
+def test_rare_outcome_that_noise_does_not_hide_gives_no_warning() -> None:
+    rare = (np.random.default_rng(9).random(20_000) < 0.02).astype(int)
+    schema = replace(SCHEMA, outcome=dpc.Binary("score"))
+    vault = dpc.Vault(cells(20_000, score=rare), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+    assert not dpc.DifferenceInMeans().estimate(vault, epsilon=1.0).warnings
+
+
 def test_misspelled_covariate_gives_a_warning_that_names_it() -> None:
     """Noise hides it less often than once in a hundred tables; in all of four, once in a hundred million."""
     misspelled, estimator = cells(20_000, sex=["F"] * 20_000), dpc.RegressionAdjustment(covariates=["age", "sex"])
@@ -149,7 +179,7 @@ def test_outcomes_at_their_bounds_give_a_warning(highest: float, expected: bool)
     coded = np.where(random.random(5_000) < 0.3, highest, 0.0)
     partly = np.where(random.random(5_000) < 0.3, random.uniform(0, 99, 5_000), coded)
     found = released(cells(5_000, score=coded if expected else partly), dpc.DifferenceInMeans())
-    assert any("every outcome equals 0 or 100.0, within noise" in text for text in found.warnings) == expected
+    assert any("every outcome equals 0 or 100, within noise" in text for text in found.warnings) == expected
 
 
 def test_outcome_warning_uses_the_declared_missing_value() -> None:

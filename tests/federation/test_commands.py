@@ -111,8 +111,11 @@ def test_key_and_fingerprint_are_printed(workspace: Path, federation: Federation
 
 
 @pytest.mark.xdist_group("federation")
-def test_fingerprint_is_the_one_that_init_printed(tmp_path: Path) -> None:
+def test_fingerprint_is_the_one_that_init_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("nvflare")
+    from tests.support.nvflare_commands import nvflare_here  # noqa: PLC0415 (needs an extra)
+
+    monkeypatch.setattr("dpcausal.federation.transports.nvflare.provision._nvflare", nvflare_here)
     printed = run("init", tmp_path / "workspace", "anna", "--host", "localhost").output
     (line,) = (line for line in printed.splitlines() if line.startswith("SHA256:"))
     assert run("fingerprint", tmp_path / "workspace").output == f"{line}\n"

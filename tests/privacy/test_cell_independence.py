@@ -1,6 +1,8 @@
 """One unit's cells change that unit's integers and nothing else: not another's, not n, not whether the table opens."""
 
 import datetime as dt
+import gc
+import gzip
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +20,9 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines.dialects import DUCKDB
+from dpcausal.vault.readers.unicode_files import unicode_files
 from dpcausal.vault.table import open_table
+from tests.support.pooled_databases import pooled_connection
 from tests.support.slow import sampled
 
 nan = float("nan")
@@ -125,7 +129,7 @@ def test_bytes_that_are_not_unicode_in_a_key_disturb_nobody(bad: bytes, way: str
         offsets = np.cumsum([0, *map(len, when)]).astype(np.int32)
         texts = pa.Array.from_buffers(pa.string(), 1000, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(when))])
         table = pa.table({"who": list(range(1000)), "when": texts, "t": [0, 1] * 500, "y": [5.0] * 1000})
-        opened = table if way == "frame" else duckdb.connect().from_arrow(table)
+        opened = table if way == "frame" else pooled_connection().from_arrow(table)
         sums.append(open_table(opened, schema).aggregate({"treatment": 2}, ["outcome", "1"]).tolist())
     assert sums[0] == sums[1] == [[0, 500], [0, 500]]
 
@@ -219,10 +223,59 @@ def test_cell_read_by_a_rule_leaves_other_cells_alone(rule: int, way: str) -> No
         parts = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(cells))]
         texts = pa.Array.from_buffers(pa.string(), len(cells), parts)
         table = pa.table({"t": [1] + [0] * (len(cells) - 1), "y": [5.0] * len(cells), "x": texts})
-        opened = table if way == "frame" else duckdb.connect().from_arrow(table)
+        opened = table if way == "frame" else pooled_connection().from_arrow(table)
         sums = open_table(opened, schema).aggregate({"treatment": 2}, [*names, "1"])
         seen.add((*sums[0].tolist(), sums[1, -1]))
     assert len(seen) == 1
+
+
+def sums_beside(cell: bytes, file: Path) -> tuple[int, ...]:
+    """Write a cell into a .csv file, and return what the records of others add up to, and how many units there are."""
+    records = [b"0,5," + text.replace(",", ".").encode() for text in USUAL] * 20
+    content = b"\n".join([b"t,y,x", b"1,5," + cell, *records, b""])
+    file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), [RULES[0]])
+    names = [name for name in column_names(schema) if name.startswith("covariate")]
+    engine = open_table(file, schema)
+    sums = engine.aggregate({"treatment": 2}, [*names, "1"])
+    return (*sums[0].tolist(), sums[1, -1])
+
+
+NOT_UNICODE = [
+    b"S\xfcd",
+    b"\xff",
+    b"\xc3",
+    b"\xe2\x82",
+    b"\xed\xa0\x80",
+    b"\xc0\xaf",
+    b"\xf4\x90\x80\x80",
+    b"\xff" * 9_999,
+]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_letters_of_another_encoding_leave_other_cells_and_the_record_alone(name: str, tmp_path: Path) -> None:
+    """DuckDB leaves out the record of such a cell, and with it what else is declared about the person."""
+    seen = {sums_beside(cell, tmp_path / name) for cell in [b"yes", *NOT_UNICODE, "Süd \uffff".encode()]}
+    assert len(seen) == 1
+
+
+def test_file_that_duckdb_reads_as_it_is_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.vault.readers.files.unicode_files", lambda files, *_: files)
+    with pytest.raises(AssertionError):
+        test_letters_of_another_encoding_leave_other_cells_and_the_record_alone("table.csv", tmp_path)
+
+
+def test_copy_in_unicode_is_private_and_goes_with_its_owner(tmp_path: Path) -> None:
+    file, owner = tmp_path / "table.csv", duckdb.connect()
+    file.write_bytes(b"t,y\n1,S\xfcd\n")
+    (copy,) = unicode_files([str(file)], str(tmp_path), owner)
+    assert (Path(copy).stat().st_mode & 0o777, Path(copy).parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert Path(copy).read_bytes() == "t,y\n1,S\ufffdd\n".encode()
+    assert unicode_files([copy], str(tmp_path), owner) == [copy]  # no copy where none is needed
+    del owner
+    gc.collect()
+    assert not Path(copy).exists()
 
 
 def test_text_that_is_folded_as_it_is_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +301,8 @@ def test_no_date_however_far_off_decides_on_another(kind: pa.DataType, way: str,
         table = pa.table({"t": [1, 0, 0, 0], "y": [5.0] * 4, "x": cells})
         if way == "file":
             pq.write_table(table, tmp_path / f"{place}.parquet")
-        ways = {"frame": table, "relation": duckdb.connect().from_arrow(table), "file": tmp_path / f"{place}.parquet"}
+        relation = pooled_connection().from_arrow(table) if way == "relation" else None
+        ways = {"frame": table, "relation": relation, "file": tmp_path / f"{place}.parquet"}
         try:
             sums = open_table(ways[way], schema).aggregate({"treatment": 2}, ["covariate_0", "covariate_1", "1"])
             seen.add((*sums[0].tolist(), sums[1, -1]))

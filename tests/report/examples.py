@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 import dpcausal as dpc
+from dpcausal.estimators.propensity import ESTIMANDS
 from dpcausal.release import Receipt
 from dpcausal.report import Report
 from dpcausal.results.site_share import SiteShare
@@ -23,7 +24,7 @@ AGE = dpc.Real("age", 18, 100)
 def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
     """Return a released effect with the given numbers."""
     parts: dict[str, Any] = {
-        "estimand": "average treatment effect",
+        "estimand": "average treatment effect: mean outcome with all treated minus mean outcome with none",
         "arms": ARMS,
         "outcome": schema.outcome.name,
         "n": 4_000,
@@ -88,6 +89,7 @@ def observational(**given: Any) -> Report:
         noise=(NoiseTerm("laplace", 0.003),),
         arm_means=risks,
         n=9_105,
+        estimand=ESTIMANDS["ATE"],
         method="ATE by augmented scores with private models of age, ward, propensities clipped to 0.05 and 0.95",
         clip=0.05,
         assumptions=("no confounders but age, ward", *schema.data_handling),

@@ -34,6 +34,13 @@ def printed(html: str, folder: Path) -> list[str]:
     return [sheet.read_text(encoding="utf-8", errors="replace") for sheet in sheets]
 
 
+def without_numbers(sheets: list[str]) -> list[str]:
+    """Return the text of sheets without the number of each at its foot."""
+    lines = [[line for line in sheet.splitlines() if line.strip()] for sheet in sheets]
+    assert [line[-1].strip() for line in lines] == [f"{at} / {len(sheets)}" for at in range(1, len(sheets) + 1)]
+    return ["\n".join(line[:-1]) for line in lines]
+
+
 def orphans(sheets: list[str], headings: list[str]) -> list[str]:
     """Return the headings of sections and of tables of which nothing but words is at the bottom of a sheet."""
     words = [set(heading.split()) for heading in headings]
@@ -45,7 +52,7 @@ def orphans(sheets: list[str], headings: list[str]) -> list[str]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_report_prints_on_four_sheets_without_orphaned_headings(name: str, tmp_path: Path) -> None:
     report = EXAMPLES[name]()
-    sheets = printed(report.to_html(), tmp_path)
+    sheets = without_numbers(printed(report.to_html(), tmp_path))
     assert 3 <= len(sheets) <= 4
     assert "Appendix" not in sheets[0]  # the first page holds verdict, picture, reasons and methods, and nothing else
     assert "Appendix" in sheets[1]
@@ -54,10 +61,18 @@ def test_report_prints_on_four_sheets_without_orphaned_headings(name: str, tmp_p
     assert orphans(sheets, headings) == []
 
 
+def test_appendix_follows_a_first_page_that_is_too_long(tmp_path: Path) -> None:
+    html = EXAMPLES["trial"]().to_html().replace("<dl>", "<dl>" + "<dt>more</dt><dd>words</dd>" * 20, 1)
+    sheets = without_numbers(printed(html, tmp_path))
+    assert "Methods paragraph" not in sheets[0]  # it is kept whole
+    assert "Methods paragraph" in sheets[1]
+    assert "Appendix" in sheets[1]
+
+
 def test_orphaned_heading_is_caught(tmp_path: Path) -> None:
     report = EXAMPLES["trial"]()
     broken = report.to_html().replace("</style>", "@media print { #result dl { break-before: page; } }</style>")
-    sheets = printed(broken.replace("break-after: avoid", "break-after: auto"), tmp_path)
+    sheets = without_numbers(printed(broken.replace("break-after: avoid", "break-after: auto"), tmp_path))
     assert "A2. Result" in orphans(sheets, ["A2. Result"])
     assert orphans(["…\nReceipts\nquery  date", "a  b"], ["Receipts query date"]) == [
         "Receipts query date",

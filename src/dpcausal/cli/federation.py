@@ -15,7 +15,7 @@ from rich.progress import Progress
 from dpcausal.cli.opened_mailbox import admit_joined_sites
 from dpcausal.cli.options import read_study
 from dpcausal.cli.private_files import PrivateFiles, unlock
-from dpcausal.cli.requirements import check_folder_exists, require_extra
+from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.errors import DpcausalError, RefusedError, StudyError, TransportError
 from dpcausal.utils.plain_text import is_plain_text
 
@@ -60,9 +60,8 @@ def init(  # noqa: PLR0913, PLR0917
     days: Annotated[int, typer.Option(min=1, help="The validity of the server's and requester's certificates.")] = 365,
 ) -> None:
     """Create a workspace: a key and a roster, and with --host the authority and the server of a network."""
-    require_extra("cryptography", "federation")
     if host:
-        require_extra("nvflare", "federation")
+        import dpcausal.federation.transports.nvflare  # noqa: F401, PLC0415 (raises before a file is written)
     from dpcausal.federation.coordinator.workspace import Workspace, check_name  # noqa: PLC0415 (an extra)
 
     check_name(name or requester)
@@ -83,7 +82,6 @@ def key(
     requester: Annotated[str, typer.Argument(help="The requester, if the workspace has several.")] = "",
 ) -> None:
     """Print a requester's public key, for the table of requesters in a site's policy."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = [requester] if requester else sorted(file.stem for file in folder.glob("*.key"))
@@ -99,7 +97,6 @@ def key(
 @federation.command()
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network, to read out to each site by telephone."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
@@ -126,7 +123,6 @@ def admit(  # noqa: PLR0913, PLR0917
     days: Annotated[int, typer.Option(min=1, help="For NVFlare: the validity of its certificate.")] = 365,
 ) -> None:
     """Add a site to the roster, and with --request admit it to the network."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
@@ -146,7 +142,6 @@ def admit(  # noqa: PLR0913, PLR0917
         )
     signed = None
     if request:
-        require_extra("nvflare", "federation")
         from dpcausal.federation.transports.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
         signed = sign(workspace.network, request, site, days)
@@ -175,7 +170,6 @@ def _is_of_a_requester(folder: Path, key: str) -> bool:
 @federation.command()
 def sites(folder: Folder) -> None:
     """Print the tables of sites and settings that a study with secure sums needs, from the roster."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     keys = Workspace(folder).roster.keys
@@ -203,7 +197,6 @@ def serve(folder: Folder) -> None:
     Sites that are revoked in the roster are disconnected within seconds. Exit status 3 if the certificate has expired
     or is not valid yet, at the start or later.
     """
-    require_extra("nvflare", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
@@ -225,7 +218,6 @@ def plan_weights(
 
     Numbers of units are those of the roster. Exit status 1 if a site would pay for a weight of 0.
     """
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     members = Workspace(folder).roster.sites.items()
@@ -273,7 +265,6 @@ def ask(  # noqa: PLR0913, PLR0917
     protocol: Protocol = None,
 ) -> None:
     """Write a study's request to a file, for sites without a network, or leave it in the mailbox."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.dispatch import SILENT  # noqa: PLC0415 (an extra)
     from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415
 
@@ -322,7 +313,6 @@ def run(  # noqa: PLR0913, PLR0917
     Required diagnostics and secondary analyses are printed before it. Exit status 1 if too few sites answered, or a
     required diagnostic failed.
     """
-    require_extra("cryptography", "federation")
     requester = read_study(study).requester
     transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
     waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
@@ -362,7 +352,6 @@ def withdraw(  # noqa: PLR0913, PLR0917
 
     Exit status 1 if a site does not know of it yet: run the command again later. A site of protocol 4 never does.
     """
-    require_extra("cryptography", "federation")
     requester = read_study(study).requester
     transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
     waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
@@ -403,7 +392,6 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
     check_folder_exists(
         kit, "pass --files FOLDER or --mailbox, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.certificates import check_certificate  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.transport import FlareTransport  # noqa: PLC0415
 

@@ -25,6 +25,9 @@ in a variance, in a variance without means to support it, and of all units in an
 _AT_BOUNDS = 0.01
 """All outcomes are at their bounds where their variance is within this share of the largest that is possible."""
 
+_LOWEST = 0.01
+"""A mean at the lower bound counts only where noise could hide no more than this share: some outcomes are rare."""
+
 _OUTSIDE = 0.1
 """A share of units in neither arm that is worth a warning."""
 
@@ -42,12 +45,7 @@ _REMEDY = "where the table is, run: dpcausal check STUDY --table TABLE"
 
 @dataclass(frozen=True)
 class Measured:
-    """A released number.
-
-    Attributes:
-        value: The number, noise included.
-        noise_sd: The standard deviation of the privacy noise in it.
-    """
+    """A released number."""
 
     value: float
     noise_sd: float
@@ -100,6 +98,7 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
     found = (
         *_of_outcomes(effect, schema, signs),
         *_of_bounds(schema, signs),
+        *_of_one_bound(effect, schema, signs),
         *_of_covariates(schema, signs),
         *_of_sizes(effect, signs),
         *_of_outside(effect, schema, signs),
@@ -110,13 +109,7 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
 
 
 def warned_of_spreads(effect: Effect, spreads: Mapping[str, Measured], remedy: str) -> Effect:
-    """Return the effect with a warning for each variance that may be large by luck; without an interval there is none.
-
-    Args:
-        effect: The effect.
-        spreads: The variances, by the names of their columns.
-        remedy: What makes the warning go away.
-    """
+    """Return the effect with a warning for each variance that may be large by luck; none without an interval."""
     if effect.rehearsed or effect.no_interval:
         return effect
     texts = (
@@ -170,10 +163,36 @@ def _of_bounds(schema: Schema, signs: Signs) -> tuple[str, ...]:
         return ()
     if most - variance.value > max(2 * variance.noise_sd, _AT_BOUNDS * most):
         return ()
-    bounds = f"{format_number(low)} or {format_number(high)}"
+    bounds = f"{low:,g} or {high:,g}"
     cause = "the usual cause is another scale in the table, so that values beyond the bounds were moved to them"
     two = "If it has two values, declare it as Binary"
     return (f"every outcome equals {bounds}, within noise. {two}; else {cause}: {_REMEDY}",)
+
+
+def _of_one_bound(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...]:
+    """Warn where all outcomes may equal one bound, as where a share is declared and the table holds percentages."""
+    outcome, variance, (low, high) = schema.outcome, signs.variance, schema.outcome_bounds
+    if not signs.means or abs(effect.estimate) > _WITHIN * effect.privacy_sd:
+        return ()
+    if variance is not None and variance.value > 3 * variance.noise_sd:
+        return ()
+    values, most, cause = (f"{low:,g}", f"{high:,g}"), _MEAN, "another scale in the table"
+    cause += ", so that values beyond the bounds were moved to them"
+    if isinstance(outcome, Binary):
+        no, yes = outcome.values
+        values, most, cause = (f"{no}", f"{yes}"), _RISK, "values in the table that are not the two declared"
+    has_own_warning = outcome not in schema.required_columns
+    for bound, value, share, unless in (
+        (low, values[0], _LOWEST, "other values are rare"),
+        (high, values[1], most, "this is by design"),
+    ):
+        if has_own_warning and bound == missing_outcome(schema):
+            continue
+        if all(mean.is_at(bound) and mean.resolves(share * (high - low)) for mean in signs.means):
+            return (
+                f"every outcome equals {value}, within noise. Unless {unless}, the usual cause is {cause}: {_REMEDY}",
+            )
+    return ()
 
 
 def missing_outcome(schema: Schema) -> float:
@@ -232,8 +251,6 @@ def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect
     """Return the effect with a warning where its interval is much wider or narrower than planned.
 
     Args:
-        effect: The effect.
-        planned: The expected half width.
         informed: Whether the plan had an expectation of the outcome. Otherwise it took outcomes as spread evenly over
             their bounds, which few are: then only a wider interval is a sign.
     """

@@ -38,13 +38,20 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   td { border: 0; padding: 0.1rem 0; overflow-wrap: anywhere; }
   td:empty { display: none; }
   td::before { content: attr(data-label) ": "; font-weight: 600; }
+  td[data-label=""] { font-weight: 600; }
+  td[data-label=""]::before { content: none; }
 }
-@page { size: A4; margin: 14mm 15mm; }
+@page { size: A4; margin: 14mm 15mm;
+  @bottom-right { content: counter(page) " / " counter(pages); font: 7.5pt system-ui, sans-serif; color: #55605f; } }
 @media print {
   nav { display: none; }
+  main { line-height: 1.38; }
+  #methods { break-inside: avoid; }
+  #methods p { font-size: 8.6pt; }
   h2 { margin: 0.9rem 0 0.3rem; }
   div.verdict p { font-size: 12.5pt; }
-  #appendix { break-before: page; font-size: 8.4pt; line-height: 1.32; border: 0; margin: 0; padding: 0; }
+  body::before { content: ""; float: left; width: 0; height: 268mm; }  /* the appendix begins below the first page */
+  #appendix { clear: left; font-size: 8.4pt; line-height: 1.32; border: 0; margin: 0; padding: 0; }
   #appendix > h2 { font-size: 12pt; margin: 0 0 0.2rem; }
   #appendix p, #appendix ul { margin: 0.2rem 0; }
   h3 { font-size: 9.5pt; margin: 0.7rem 0 0.2rem; }
@@ -61,7 +68,8 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   p, li { orphans: 3; widows: 3; }
   .wide { overflow-x: visible; break-inside: avoid; }
   figure { margin: 0.5rem 0; }
-  #appendix figure > img { max-height: 4.2cm; }
+  #appendix figure { display: inline-block; width: 49%; vertical-align: top; }
+  #appendix figure > img { max-height: 6.5cm; }
   #audit_trail td:last-child { font-size: 6.4pt; }
 }
 """
@@ -73,9 +81,6 @@ def render_page(report: ReportInputs, sections: Sequence[Section], figures: Figu
     """Render a page.
 
     Args:
-        report: The report.
-        sections: Its sections.
-        figures: The figures of each section.
         missing: Whether figures are missing because matplotlib is not installed; the page says what to install.
     """
     subtitle = f"{report.study.name}. {report.date.isoformat()}" if report.study else report.date.isoformat()

@@ -61,10 +61,8 @@ class Report(OtherNames, ReportInputs):
         """Make a report on an effect.
 
         Args:
-            effect: The effect.
             study: The study that asked for it. Without it, a report says little about the design.
             ledger: The ledger that paid for it. Without it, a report cannot say what was spent on the data set.
-            date: The date of the report.
             diagnoses: Results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
             smallest_worthwhile_effect: The minimal important difference, if one was chosen before the first release.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
 
@@ -40,7 +40,7 @@ from dpcausal.study.texts import check_confounders, check_expected, check_reason
 from dpcausal.utils.blanks import check_filled_in
 from dpcausal.utils.documents import text_of, toml_of
 from dpcausal.utils.hash_chain import digest_of_text
-from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import lines_in
 from dpcausal.utils.validation import check_format, check_keys
 
@@ -61,14 +61,13 @@ _PARTS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(metaclass=Constructor):
+class Study(OtherNames):
     """A whole analysis: public, and fixed before anything is read. Sites approve it by the digest of its text.
 
     Attributes:
         name: What to call it.
         question: The question it answers, in words.
         schema: What is public about the table, or about every site's table.
-        estimator: The estimator of the effect.
         epsilon: The total epsilon of the estimator, for each site if there are many.
         delta: The total delta.
         design: `trial` if treatment was randomised, otherwise `observational`.
@@ -104,6 +103,11 @@ class Study(metaclass=Constructor):
     """
 
     _example = 'Study(name="…", question="…", schema=schema, estimator=DifferenceInMeans(), epsilon=1.0)'
+    _instead: ClassVar[Mapping[str, str]] = {
+        "run estimate execute fit": "write study.prepare(vault).run(): prepare returns the price, and run spends it.",
+        "report": "write Report.of(effect, study, vault.ledger, date=date.today()).",
+        "plan power rehearse": "write study.rehearsed(n=5_000), with the number of units that you expect.",
+    }
 
     name: str
     question: str
@@ -159,7 +163,8 @@ class Study(metaclass=Constructor):
                 hint="on one table, call their estimators with the vault.",
             )
         asked = [each.query.name for each in self.questions()]
-        if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
+        adds_up = settings or [each.query.adds_up for each in self.questions()] == [True]
+        if self.pooling == "sums" and (self.epsilons or not adds_up):
             raise StudyError(
                 problem="Sums need one query whose answers add up over sites, with the same epsilon everywhere, not "
                 f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
@@ -185,10 +190,6 @@ class Study(metaclass=Constructor):
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
-
-    @property
-    def _adds_up(self) -> bool:
-        return [each.query.adds_up for each in self.questions()] == [True]
 
     @property
     def secure_settings(self) -> SecureSettings | None:
@@ -265,9 +266,6 @@ class Study(metaclass=Constructor):
         """Return what the ledger of one of many sites would debit, by request, if nothing was answered before.
 
         Args:
-            as_of: The version of the data.
-            n: The number of units.
-            site: The site.
             rule: How its ledger adds up prices.
         """
         session = self.digest if self.secure_settings else ""
@@ -277,8 +275,10 @@ class Study(metaclass=Constructor):
         """Price this study on a vault; `run` of what is returned runs it.
 
         Args:
-            vault: The vault to run it on.
             site: The site that this vault belongs to, where many sites are asked.
+
+        Raises:
+            StudyError: If the vault declares the table otherwise than the study.
 
         Example:
             >>> import pyarrow as pa
@@ -292,12 +292,25 @@ class Study(metaclass=Constructor):
             >>> abs(prepared.run().effect.estimate - 2) < 0.5
             True
         """
+        self._check_declared(vault.schema)
 
         def evaluate(source: Source) -> StudyResult:
             result = self.evaluate(source, site)
             return replace(result, effect=self.warned(result.effect, site)) if result.effect else result
 
         return Prepared(vault, evaluate, self.price(site), outstanding_cost(vault, *self._asks(site)))
+
+    def _check_declared(self, schema: Schema) -> None:
+        """Raise where a vault declares a part of the table otherwise: what was approved is the study's declaration."""
+        parts = ("treatment", "outcome", "unit", "protects", "required")
+        differing = [part for part in parts if getattr(schema, part) != getattr(self.schema, part)]
+        differing += [column.name for column in self.schema.covariates if column not in schema.covariates]
+        if differing:
+            raise StudyError(
+                expected="a vault that declares the table as the study does",
+                got=f"one that differs in {', '.join(differing)}",
+                hint="open the vault with the study's schema: Vault(table, study.schema, ledger=…).",
+            )
 
     def seen(self, source: Source) -> Source:
         """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""

@@ -71,9 +71,7 @@ def coerced(
     """Return the SQL text of the coerced table, with one row for each unit.
 
     Args:
-        schema: What is public about the table.
         families: What its columns' types let one do with them.
-        dialect: How the engine spells it.
         only: Coerced columns to which the text may be cut, if nothing decides on units.
         floating: Whether numbers in ticks are left as DOUBLE. Codes are integers in any case.
     """
@@ -222,7 +220,7 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
                 if alike or several
                 else f"The column {name!r} is not in the table",
                 hint="correct the name in the schema, or rename columns that differ only in capitals or blanks; "
-                "the first line of a .csv file must hold names. Whoever may see the table lists them with: "
+                "the first line of a .csv file must hold names, in UTF-8. Whoever may see the table lists them with: "
                 "dpcausal init TABLE.",
             )
 

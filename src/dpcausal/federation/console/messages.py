@@ -23,8 +23,6 @@ class MessageNumber:
     """One number of a message.
 
     Attributes:
-        name: What it is.
-        value: The number, noise included.
         scale: The size of its noise; None where only the table knows it.
     """
 
@@ -38,10 +36,6 @@ class MessageAnswer:
     """The answer to one query.
 
     Attributes:
-        query: The query's name.
-        family: The family of the noise.
-        numbers: The noisy numbers.
-        public_values: Numbers without noise.
         receipt: The debit that paid for it; None in an example.
     """
 
@@ -68,9 +62,6 @@ class SentMessage:
 
     Attributes:
         request: The id of the request that it answers.
-        study: The digest of the study.
-        text: The message, as JSON.
-        content: The same as plain values.
         free: Whether all of it had been paid for by an earlier study.
     """
 
@@ -104,11 +95,6 @@ class Response:
     """One response to a request, as the audit log has it.
 
     Attributes:
-        day: The day.
-        requester: Who asked.
-        study: The digest of the study.
-        code: Whether the site answered, or why not.
-        request: The id of the request.
         sent: The message with numbers; None where only a code or the number of units left.
     """
 

@@ -40,8 +40,6 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
     """Serve the console of a folder, until stopped.
 
     Args:
-        kind: Whose console it is.
-        folder: The folder.
         listen: The address and port to listen on.
         behind_proxy: Whether a proxy with TLS is before it; without one it listens on this machine only.
 

@@ -40,13 +40,6 @@ class Received:
     """A study that a site received.
 
     Attributes:
-        digest: Its digest.
-        study: The study.
-        received: The day on which it was received.
-        status: What was decided.
-        price: What it costs at this site.
-        objections: What the policy does not allow.
-        approved_by: Who approved it so far.
         free: Whether all that it asks was answered before, and so costs nothing.
         answered: Whether the site answered it, and paid for that.
     """
@@ -67,20 +60,11 @@ class StudyPage:
     """All that a person reads before deciding about a study.
 
     Attributes:
-        received: The study.
         short: What to know first, in plain words, as labels with sentences.
-        review: The review, as labels with texts.
-        text: Its text, line by line.
         earlier: The digest of its earlier version; empty where there is none.
-        changes: What changed since that version.
-        answers: The numbers that would leave.
         message: The message that would leave, without its numbers.
         ledger: Why the ledger would prevent an answer; empty where it would not.
         summary: The budget; None where the ledger cannot be read.
-        pending: What all other undecided studies would cost.
-        bar: The budget before and after.
-        decisions: The decisions so far.
-        needed: The number of approvals that it needs.
         consequences: What an answer would leave of the budget; None where the policy does not allow the study, or the
             ledger cannot be read.
         units: The site's number of units; None before the first answer.
@@ -112,13 +96,7 @@ _STATES: tuple[State, ...] = ("ok", "attention", "broken")  # by the level of a 
 
 @dataclass(frozen=True)
 class HealthLine:
-    """One line of a site's health.
-
-    Attributes:
-        what: What was looked at.
-        state: Whether it is in order.
-        words: What was found.
-    """
+    """One line of a site's health."""
 
     what: str
     state: State
@@ -126,11 +104,7 @@ class HealthLine:
 
 
 class SiteFolder:
-    """The folder of a site, as it is now. One is made for each page.
-
-    Args:
-        folder: The folder.
-    """
+    """The folder of a site, as it is now. One is made for each page."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -297,11 +271,7 @@ class SiteFolder:
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
-        """Sign a person's decision with the console's key, and record it.
-
-        Raises:
-            DpcausalError: If it does not count, for instance because the person requests the study.
-        """
+        """Sign a person's decision with the console's key, and record it."""
         if not (self.folder / KEY).exists():
             raise StudyError(
                 problem="The console has no key of its own, which signs decisions",

@@ -36,12 +36,7 @@ _FILTERS = ("kind", "who", "study", "since", "until")
 
 @dataclass(frozen=True)
 class SitePages:
-    """The pages of a site.
-
-    Attributes:
-        folder: The site's folder.
-        login: Who is logged in.
-    """
+    """The pages of a site."""
 
     folder: Path
     login: Login

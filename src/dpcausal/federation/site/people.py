@@ -117,7 +117,6 @@ class People:
     """The people of a site, each of whom differs from all others in name, key and login.
 
     Attributes:
-        people: The people.
         console_key: The public key of the site's console, which signs for people with a login; empty without console.
     """
 

@@ -79,12 +79,7 @@ class SecureSums:
             )
 
     def objections(self, site: str, terms: SecureSettings) -> tuple[str, ...]:
-        """Return what speaks against taking part in a secure sum, in words.
-
-        Args:
-            site: The name of the site whose policy this is.
-            terms: The terms of the study.
-        """
+        """Return what speaks against taking part in a secure sum, in words."""
         others = {name: key for name, key in terms.sites.items() if name != site}
         replaced = sorted(name for name, key in others.items() if self.sites.get(name, key) != key)
         unlisted = sorted(name for name in others if name not in self.sites)
@@ -149,7 +144,6 @@ class Policy:
     """What a site allows.
 
     Attributes:
-        site: The site's name.
         table: The address of its table, as `Vault` takes it; a file name is relative to the site's folder.
         ledger: The address of its ledger: a file in the site's folder, or an SQLAlchemy address.
         as_of: The version of the data, as in the ledger: a date or a name.

@@ -65,7 +65,6 @@ class ReceivedStudy:
     """A study in the inbox of a site.
 
     Attributes:
-        digest: The SHA-256 of its text.
         name: Its name; empty where its file was changed.
         requester: Who requests it; empty where its file was changed.
         price: Its price at this site; nothing where its file was changed.
@@ -91,18 +90,13 @@ class Review:
     """A study as one site sees it.
 
     Attributes:
-        study: The study.
         digest: The SHA-256 of its text: what people approve.
-        policy: The site's policy.
         n: The site's number of units; None where the policy does not allow the study, and nothing was read.
         ledger: The site's ledger; None where it has none yet.
-        status: What was decided so far.
-        decisions: The decisions so far.
         consequences: What an answer would cost, leave and send; None where the policy does not allow the study, or
             there is no ledger.
         pending: The other studies that wait for a decision.
         earlier: The digest of the version of this study that was received before; empty where there is none.
-        changes: The lines that differ from that version.
     """
 
     study: Study

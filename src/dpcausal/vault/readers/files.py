@@ -16,6 +16,7 @@ from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_c
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import families_of
 from dpcausal.vault.readers.headers import (
+    IN_UTF_8,
     SEPARATORS,
     check_names,
     has_bare_returns,
@@ -23,6 +24,7 @@ from dpcausal.vault.readers.headers import (
     header_of,
     separator_of,
 )
+from dpcausal.vault.readers.unicode_files import broken_lines, is_unicode, unicode_files
 
 OPENS = (
     "A vault opens a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis "
@@ -78,7 +80,11 @@ def mistakes_in_lines(place: str) -> list[str]:
         broken = (
             ["lines: carriage returns without quotation marks end records"] if any(map(has_bare_returns, files)) else []
         )
-        return [*dict.fromkeys(headers), *broken]
+        lines = sum(broken_lines(file) for file in files if not is_unicode(file))
+        letters = (
+            [f"lines: {lines:,} have letters that are not in UTF-8 and cannot be read. {IN_UTF_8}"] if lines else []
+        )
+        return [*dict.fromkeys(headers), *broken, *letters]
 
 
 def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -214,6 +220,8 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
             problem="Some files have other columns than the first one, or another order of them",
             hint="write the files anew, or as .parquet, where only declared columns must agree.",
         )
+    ((spill,),) = connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    files = unicode_files(files, spill if Path(spill).name.startswith("dpcausal-") else "", connection)
     other = f"not {max(used, key=len)}"  # longer than any that is declared
     names = [name if name in used else f"{other} {place}" for place, name in enumerate(header)]
     return connection.read_csv(

@@ -16,6 +16,12 @@ from dpcausal.utils.plain_text import is_plain_text
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """What may stand between columns, in the order in which it is tried."""
 
+IN_UTF_8 = (
+    "A .csv file must be in UTF-8: save it in Excel as 'CSV UTF-8', or convert it with: "
+    "iconv -f WINDOWS-1252 -t UTF-8 TABLE.csv > NEW.csv"
+)
+"""What to do about a file whose letters are bytes of another encoding."""
+
 _LONGEST = 200
 _LONGEST_HEADER, _CHUNK = 100_000, 1_000_000
 _NUMBER = rb"[^0-9a-z]*[0-9]+(?:[., '_:/-][0-9]+)*[^0-9a-z]*[a-z%]{0,3}"
@@ -59,11 +65,11 @@ def has_bare_returns(file: str) -> bool:
 def separator_of(file: str, declared: Sequence[str] = ()) -> str:
     """Return the sign between the columns of a file, by its first line alone.
 
-    It is the first one that gives all declared names, or, where none are declared, that which makes the most cells.
+    It is the one that gives most of the declared names, or, where none are declared, that which makes the most cells.
     Only declared names decide for a vault: what else stands in the first line may be a record.
     """
-    if declared:
-        return next((sign for sign in SEPARATORS if set(declared) <= set(header_of(file, sign))), ",")
+    if declared:  # a comma where several give as many
+        return max(SEPARATORS, key=lambda sign: len(set(declared) & set(header_of(file, sign))))
     return max(SEPARATORS, key=lambda sign: len(header_of(file, sign)))  # a comma where several make as many
 
 
@@ -77,6 +83,7 @@ def header_mistakes(names: Sequence[str]) -> list[str]:
     found = [
         ("cells that look like values", any(_VALUE.fullmatch(cell) or len(cell) > _LONGEST for cell in cells)),
         ("control characters", not all(map(is_plain_text, names))),
+        ("letters that are not in UTF-8", any("\ufffd" in name for name in names)),
         ("cells without a name", b"" in cells[1:] or not any(cells)),
         ("names that stand twice", len(set(cells)) != len(cells)),
     ]
@@ -93,5 +100,5 @@ def check_names(file: str, names: Sequence[str]) -> None:
             problem=f"The first line of {Path(file).name!r} does not hold the names of different columns; it is not "
             "shown because it may be somebody's record",
             hint="the first line of a .csv file holds the names: add one, with a name of its own for each column. No "
-            "name may stand twice, be empty, or look like a number, a date or another value.",
+            f"name may stand twice, be empty, or look like a number, a date or another value. {IN_UTF_8}",
         )

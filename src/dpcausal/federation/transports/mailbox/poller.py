@@ -35,13 +35,7 @@ _RANDOM = secrets.SystemRandom()
 
 
 def join_mailbox(folder: Path, token: str, key: Key) -> str:
-    """Join a mailbox with a token, remember it in a folder, and return the address of its server.
-
-    Args:
-        folder: The folder for the connection and for messages that are to be sent.
-        token: The token that `dpcausal federation invite` printed.
-        key: The key of the site.
-    """
+    """Join a mailbox with a token, remember it in a folder, and return the address of its server."""
     invitation = Invitation.from_token(token)
     invitation.check_valid(key.owner)
     join(invitation, key)
@@ -58,13 +52,24 @@ def client_in(folder: Path, key: Key) -> Client:
 
 
 def connected_address(folder: Path) -> str:
-    """Return the address of the server that was joined in a folder.
-
-    Raises:
-        StudyError: If none was joined.
-    """
+    """Return the address of the server that was joined in a folder."""
     with redact_errors(OSError, ValueError, KeyError, instead=lambda _: _not_joined(folder)):
         return str(tomllib.loads((folder / CONNECTION).read_text(encoding="utf-8"))["address"])
+
+
+def announce_rotation(folder: Path, record: str, *keys: Key) -> None:
+    """Send the record of a rotation to the mailbox that was joined in a folder, with the old key or, again, the new.
+
+    Raises:
+        CallFailedError: If the server has neither key, or cannot be reached.
+    """
+    old, new = keys
+    try:
+        client_in(folder, old).call("POST", "/rotations", {"text": record})
+    except CallFailedError as error:
+        if error.reason != "unknown":
+            raise
+        client_in(folder, new).call("POST", "/rotations", {"text": record})
 
 
 class Outbox:
@@ -97,8 +102,6 @@ class Poller:
     """Polls a mailbox for a site.
 
     Args:
-        client: Calls the server.
-        outbox: Stores messages until they are sent.
         answer: Answers a signed request with a signed message.
         log: Called with a line for each study that was answered or refused, and when the connection changes.
         every: Seconds between two polls, on average.
