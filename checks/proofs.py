@@ -46,7 +46,8 @@ def title(stem: str) -> str:
 
 def table() -> str:
     """Return the index of all proofs of queries."""
-    lines, sums = [], []
+    lines: list[str] = []
+    sums: list[str] = []
     for stem, queries in modules().items():
         names = [f"`{query.name}`" for query in queries]
         if (proof := page(stem, queries)) != stem:

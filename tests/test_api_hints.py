@@ -65,6 +65,20 @@ def test_results_hint_at_the_right_attribute(result: Any, word: str, instead: st
     assert instead in told.value.hint
 
 
+@pytest.mark.parametrize(("word", "instead"), [("run", "study.prepare(vault).run()"), ("power", "study.rehearsed(n=")])
+def test_study_hints_at_what_runs_it(word: str, instead: str) -> None:
+    with pytest.raises(DpcausalError) as told:
+        getattr(dpc.Study.from_toml(STUDY), word)
+    assert instead in told.value.hint
+
+
+@pytest.mark.parametrize(("word", "own"), [("min", "low"), ("maximum", "high")])
+def test_parts_of_a_document_are_known_by_other_names(word: str, own: str) -> None:
+    with pytest.raises(DpcausalError) as told:
+        dpc.Study.from_toml(STUDY.replace(f"{own} =", f"{word} ="))
+    assert told.value.hint == f"here that is {own!r}. Correct the names in the document."
+
+
 def test_results_are_copied_as_before() -> None:
     for result in (EFFECT, CURVE, dpc.DifferenceInMeans()):
         assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_AFTER_QUESTION = re.compile(r"(?<=\? )[a-z]")
+_AFTER_QUESTION = re.compile(r"(?:(?<=\? )|(?<='\. ))[a-z]")
 
 
 class DpcausalError(Exception):

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from datetime import date
 
@@ -67,10 +68,16 @@ def test_figures_draw_dollar_signs_verbatim(made: Made) -> None:
 def test_budget_plot_shows_cumulative_epsilon_and_budget(vault: dpc.Vault) -> None:
     for epsilon in (1.0, 2.0):
         dpc.DifferenceInMeans().estimate(vault, epsilon=epsilon)
-    (axes,) = budget_plot(LedgerSummary.of(vault.ledger)).axes
+    ledger = LedgerSummary.of(vault.ledger)
+    figure = budget_plot(ledger)
+    (axes,) = figure.axes
     spent, budget = axes.get_lines()
     assert list(spent.get_ydata()) == [1.0, 3.0]  # type: ignore[arg-type]
     assert set(budget.get_ydata()) == {10.0}  # type: ignore[arg-type]
+    figure.draw_without_rendering()
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert f"{ledger.payments[0].when:%Y-%m-%d}" in ticks
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", tick) for tick in ticks)  # days, and no hours
 
 
 def test_figure_without_matplotlib_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -562,3 +562,9 @@ def test_report_does_not_claim_an_adjustment_that_a_warning_doubts(made: Made, s
     design = dict(part(unsure, "summary").items)["Design"]
     assert "adjusted for nothing" in design
     assert "Perhaps not adjusted for: race." in design
+
+
+def test_cell_without_a_heading_has_no_colon_on_a_phone(made: Made, study: dpc.Study) -> None:
+    """The first column of Table 1 has no heading, and phones showed ": age" for its cells."""
+    html = Report.of(made(), study, date=DAY).to_html()
+    assert 'td[data-label=""]::before { content: none; }' in html

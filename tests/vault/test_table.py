@@ -581,3 +581,11 @@ def test_columns_that_seem_to_name_persons_are_noted_where_no_unit_is_declared(
     assert not any("no Unit" in note for note in notes("ward"))
     per_person = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, unit=dpc.Unit("person", by="y"))
     assert not any("no Unit" in note for note in notes("person", per_person))
+
+
+def test_misspelt_column_of_a_file_with_semicolons_is_the_one_that_is_named(tmp_path: Path) -> None:
+    """A separator that gave no name at all was chosen, and the first column was said to be absent."""
+    (tmp_path / "table.csv").write_text("treat;score;age\n1;2,5;60\n0;3;50\n", encoding="utf-8")
+    schema = dpc.Schema(dpc.Treatment("treat"), dpc.Real("score", 0, 10), [dpc.Real("agee", 18, 90)])
+    with pytest.raises(TableError, match="The column 'agee' is not in the table"):
+        open_table(tmp_path / "table.csv", schema)

@@ -3,16 +3,19 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
-from dpcausal.cli.private_files import unlock
+from dpcausal.cli.private_files import unlock, unlock_site
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import Network, site
+from dpcausal.cli.site import Network, account, site
+
+if TYPE_CHECKING:
+    from dpcausal.federation.protocol.signatures import Key
 
 Days = Annotated[int, typer.Option(min=1, help="The validity of the certificates, in days.")]
 
@@ -66,6 +69,44 @@ def renew_site(folder: SiteFolder, network: Network = "") -> None:
     check_folder_exists(place / "kit", "install a kit with: dpcausal site install-kit.")
     typer.echo(f"Send this file to the coordinator: {request_renewal(place)}")
     typer.echo("Install what comes back with: dpcausal site install-kit")
+
+
+@site.command("rotate-key")
+def rotate_site_key(
+    folder: SiteFolder, by: Annotated[str, typer.Option(help="Your name, for the audit log.")] = ""
+) -> None:
+    """Replace the site's key by a new one, which the old one vouches for. Stop serve and poll first."""
+    from dpcausal.federation.site.rotation import rotate_key  # noqa: PLC0415 (slow to load)
+
+    unlock_site(folder)
+    mailbox = folder / "mailbox"
+
+    def announce(record: str, *keys: "Key") -> None:
+        if mailbox.is_dir():
+            from dpcausal.federation.transports.mailbox.poller import announce_rotation  # noqa: PLC0415 (an extra)
+
+            announce_rotation(mailbox, record, *keys)
+            typer.echo("The mailbox knows the new key; the coordinator learns it from there.")
+
+    record = rotate_key(folder, by or account(), announce)
+    typer.echo(f"Replaced the key of the site. Send this file to coordinators without that mailbox: {record}")
+    typer.echo("They run: dpcausal federation accept-key FOLDER FILE")
+
+
+@federation.command("accept-key")
+def accept_site_key(
+    folder: WorkspaceFolder,
+    record: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file that a site's rotation wrote.")],
+) -> None:
+    """Record the new key of a site in the roster, if the key in the roster vouches for it."""
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
+
+    rotation = Workspace(folder).accept_key(read_bounded(record))
+    if rotation is None:
+        typer.echo("The roster has this key already, or had it before.")
+        return
+    typer.echo(f"{rotation.site} has the key {rotation.new}, signed for at {rotation.at} with the one before.")
 
 
 @site.command("encrypt-key")

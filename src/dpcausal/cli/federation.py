@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shlex import quote
@@ -15,7 +16,7 @@ from dpcausal.cli.opened_mailbox import admit_joined_sites
 from dpcausal.cli.options import read_study
 from dpcausal.cli.private_files import PrivateFiles, unlock
 from dpcausal.cli.requirements import check_folder_exists
-from dpcausal.errors import RefusedError, StudyError, TransportError
+from dpcausal.errors import DpcausalError, RefusedError, StudyError, TransportError
 from dpcausal.utils.plain_text import is_plain_text
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ def admit(  # noqa: PLR0913, PLR0917
             got="both" if units_unknown else "neither",
             hint="ask the site for its number of units: a site that may claim any number may take any weight.",
         )
+    if _is_of_a_requester(folder, key):
+        raise StudyError(
+            problem=f"This is the public key of a requester in {folder}, not of a site",
+            hint="dpcausal site key FOLDER prints the public key at the site.",
+        )
     signed = None
     if request:
         from dpcausal.federation.transports.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
@@ -148,6 +154,17 @@ def admit(  # noqa: PLR0913, PLR0917
     typer.echo(f"{site} is in the roster.")
     if signed:
         typer.echo(f"Send this file back to {site}: {signed}")
+
+
+def _is_of_a_requester(folder: Path, key: str) -> bool:
+    """Return whether a public key is that of a key file in a workspace, as far as it can be read."""
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+
+    for file in folder.glob("*.key"):
+        with suppress(DpcausalError):
+            if Key.read("", file).public == key:
+                return True
+    return False
 
 
 @federation.command()
@@ -237,7 +254,7 @@ def _sized(text: str) -> tuple[str, int]:
 
 
 @federation.command()
-def ask(
+def ask(  # noqa: PLR0913, PLR0917
     folder: Folder,
     study: StudyFile,
     files: Files = None,
@@ -346,6 +363,7 @@ def withdraw(  # noqa: PLR0913, PLR0917
     if files:
         typer.echo(f"Send the file in {files / 'out'} to every site.")
     if any(words != MEANINGS["withdrawn"] for words in found.values()):
+        typer.echo("Sites that do not know of it yet may still answer: run this command again later.", err=True)
         raise typer.Exit(1)
 
 

@@ -17,7 +17,7 @@ from dpcausal.cli.federation import federation
 from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import site
+from dpcausal.cli.site import site, warn_unconfirmed
 from dpcausal.errors import StudyError
 
 mailbox = typer.Typer(
@@ -86,7 +86,7 @@ def renew(
 
 @mailbox.command()
 def admit(folder: Workspace) -> None:
-    """Add the sites that accepted an invitation to the roster; federation run --mailbox does so too."""
+    """Add sites that accepted an invitation, and new keys, to the roster; federation run --mailbox does so too."""
     for name, key in admit_joined_sites(folder).items():
         typer.echo(f"{name} joined the mailbox, and is in the roster with the key {key}.")
 
@@ -187,6 +187,7 @@ def poll(
     place, pause = folder / "mailbox", _BETWEEN_RUNS if once else every
     key = Key.read(Policy.read(folder).site, folder / KEY)
     client, outbox = client_in(place, key), Outbox(place / "outbox")
+    warn_unconfirmed(folder)
     poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, pause, place)
     if once:
         try:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from dpcausal.federation.transports.mailbox.client import Client
     from dpcausal.federation.transports.mailbox.settings import Mailbox
@@ -27,6 +29,10 @@ def client_of(folder: Path) -> "Client":
 def admit_joined_sites(folder: Path) -> dict[str, str]:
     """Add the sites that accepted an invitation to the roster, and return their keys."""
     from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.transports.mailbox.transport import admit_joined  # noqa: PLC0415
+    from dpcausal.federation.transports.mailbox.transport import accept_rotations, admit_joined  # noqa: PLC0415
 
-    return admit_joined(client_of(folder), folder / "mailbox" / "invitations", Opened(folder))
+    client, workspace = client_of(folder), Opened(folder)
+    joined = admit_joined(client, folder / "mailbox" / "invitations", workspace)
+    for site, words in accept_rotations(client, workspace).items():
+        typer.echo(f"{site} {words}", err=True)
+    return joined

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcausal.cli.options import AsJson, WitnessAddress, open_ledger, read_study
-from dpcausal.errors import StudyError
+from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def _read(file: Path, kind: Any) -> Any:  # noqa: ANN401 (one of that kind)
     try:
         return kind.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        why = error.problem if isinstance(error, DpcausalError) else type(error).__name__
         raise StudyError(
-            problem=f"{file} is not a result that dpcausal wrote ({type(error).__name__})",
+            problem=f"{file} is not a result that dpcausal wrote ({why})",
             hint="create one with: dpcausal run STUDY, or save the output of to_json() in Python.",
         ) from None

@@ -1,5 +1,6 @@
 """`dpcausal site`: commands for the custodians of a table."""
 
+import contextlib
 import getpass
 import os
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 
 from dpcausal.cli.private_files import PrivateFiles, unlock_site
 from dpcausal.cli.requirements import check_folder_exists
-from dpcausal.errors import StudyError, TransportError
+from dpcausal.errors import LedgerError, StudyError, TransportError
 from dpcausal.utils.documents import write_text
 from dpcausal.utils.hash_chain import dated_back
 
@@ -186,6 +187,7 @@ def serve(folder: Folder, network: Network = "") -> None:
     kit = network_of(folder, network) / "kit"
     check_folder_exists(kit, "install a kit with: dpcausal site request-kit, then: dpcausal site install-kit.")
     unlock_site(folder)
+    warn_unconfirmed(folder)
     start_site(kit, folder)
 
 
@@ -213,6 +215,16 @@ def audit_log(
         typer.echo(f"Line {place + 1} is dated more than a day before a line above it: was the clock wrong?")
     for day, number in log.forged().items():
         typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
+
+
+def warn_unconfirmed(folder: Path) -> None:
+    """Say, where a service starts, which edits nobody confirmed: the site does not answer before."""
+    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
+
+    with contextlib.suppress(LedgerError):  # each answer names it in the audit log
+        if found := Changes(folder).unconfirmed():
+            hint = f"Confirm it with: dpcausal site confirm {quote(str(folder))}"
+            typer.echo(f"Warning: the site does not answer: {found}. {hint} --by NAME --why WHY.", err=True)
 
 
 def account() -> str:

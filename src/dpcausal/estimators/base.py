@@ -162,8 +162,13 @@ def _shapes(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
     typical = [f"{each.name} {each.typical[0]:,g} to {each.typical[1]:,g}" for each in numbers if each.typical]
     unshaped = [each.name for each in numbers if not each.transform]
     halfway = "acting in models halfway between the value and its normal score, as no transform is declared"
+    never = (*(schema.unit.added if schema.unit else ()), *schema.required)
+    uncounted = [each.name for each in numbers if each.typical and not each.indicator and each.name not in never]
+    lack = "few units lack a value, since what it confounds among them stays in; with typical values nobody counts them"
+    within = "about 90 % of units are within the declared typical values, and values far beyond count alike in models"
     return (
-        *((f"about 90 % of units are within the declared typical values: {', '.join(typical)}",) if typical else ()),
+        *((f"{within}: {', '.join(typical)}",) if typical else ()),
+        *((f"{lack}: {', '.join(uncounted)}",) if uncounted else ()),
         *((f"{halfway}: {', '.join(unshaped)}",) if unshaped else ()),
     )
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import QueryError
+from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
@@ -187,31 +187,9 @@ def released_cells(query: CellMoments, source: Source, epsilon: float, delta: fl
     return CellMeans(source.release(query, guarantee), source.schema), guarantee
 
 
-class ReleasedArms(Protocol):
-    """What an effect of several arms is made of."""
-
-    @property
-    def release(self) -> Release:
-        """The release."""
-        ...
-
-    @property
-    def small(self) -> NDArray[np.bool_]:
-        """Whether a cell may hold hardly any units, stratum by arm."""
-        ...
-
-    def arm_sizes(self, names: Sequence[str]) -> JointEstimate:
-        """Return the number of units in each arm, with the noise in it."""
-        ...
-
-    def signs(self, places: Sequence[int], means: JointEstimate) -> Signs:
-        """Return what the release shows about the two compared arms."""
-        ...
-
-
 def effect_of(  # noqa: PLR0913 (all but five have names)
     source: Source,
-    cells: ReleasedArms,
+    cells: CellMeans | ArmRegressions,
     guarantee: Guarantee,
     arm_means: JointEstimate,
     contrasts: JointEstimate,

@@ -105,3 +105,9 @@ class Answers(Journal[RunningTotal]):
         """Return whether a request was paid for."""
         with self._transaction() as connection:
             return "debit" in self._request(connection, request)
+
+    def is_debited_for(self, study: str) -> bool:
+        """Return whether anything was paid for the study with this digest."""
+        with self._transaction() as connection:
+            debits = self._store.entries_of_kind(connection, "debit", containing=json.dumps(study))
+            return any(entry.content.get("study") == study for entry in debits)

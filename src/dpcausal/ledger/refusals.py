@@ -65,6 +65,15 @@ def not_restored(allocation: Allocation) -> LedgerError:
     )
 
 
+def spends_nothing() -> BudgetExceededError:
+    """Refuse to pay for a request, where only what was paid for before may be answered."""
+    return BudgetExceededError(
+        expected="a request that was debited in time",
+        got="one that was not",
+        hint="let people approve the study again; what was paid for is not paid for again.",
+    )
+
+
 def check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
     """Raise unless an experiment is asked for on the terms of its allocation."""
     if made != terms:

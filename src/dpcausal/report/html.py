@@ -38,6 +38,8 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   td { border: 0; padding: 0.1rem 0; overflow-wrap: anywhere; }
   td:empty { display: none; }
   td::before { content: attr(data-label) ": "; font-weight: 600; }
+  td[data-label=""] { font-weight: 600; }
+  td[data-label=""]::before { content: none; }
 }
 @page { size: A4; margin: 14mm 15mm;
   @bottom-right { content: counter(page) " / " counter(pages); font: 7.5pt system-ui, sans-serif; color: #55605f; } }

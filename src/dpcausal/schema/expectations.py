@@ -9,7 +9,7 @@ from typing import Any
 from dpcausal.errors import SchemaError
 from dpcausal.schema.columns import Binary, Column
 from dpcausal.schema.real import Real
-from dpcausal.schema.scale import REACH, TYPICAL, Scale
+from dpcausal.schema.scale import REACH, TYPICAL
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import did_you_mean, is_number
@@ -174,8 +174,8 @@ class Expectations(metaclass=Constructor):
     def standardised(self, column: Real, value: float) -> float:
         """Return how many expected standard deviations a value of a number is above the expected median."""
         scale = column.scale
-        if scale is None and column.typical and column.name not in self._stated:
-            scale = Scale.of_typical(column)
+        if scale is None and column.name not in self._stated:
+            scale = column.typical_scale
         if scale is not None:
             return scale.score_at(value) * REACH
         place = (2 * value - column.low - column.high) / (column.high - column.low)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
 
@@ -40,7 +40,7 @@ from dpcausal.study.texts import check_confounders, check_expected, check_reason
 from dpcausal.utils.blanks import check_filled_in
 from dpcausal.utils.documents import text_of, toml_of
 from dpcausal.utils.hash_chain import digest_of_text
-from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import lines_in
 from dpcausal.utils.validation import check_format, check_keys
 
@@ -61,7 +61,7 @@ _PARTS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(metaclass=Constructor):
+class Study(OtherNames):
     """A whole analysis: public, and fixed before anything is read. Sites approve it by the digest of its text.
 
     Attributes:
@@ -103,6 +103,11 @@ class Study(metaclass=Constructor):
     """
 
     _example = 'Study(name="…", question="…", schema=schema, estimator=DifferenceInMeans(), epsilon=1.0)'
+    _instead: ClassVar[Mapping[str, str]] = {
+        "run estimate execute fit": "write study.prepare(vault).run(): prepare returns the price, and run spends it.",
+        "report": "write Report.of(effect, study, vault.ledger, date=date.today()).",
+        "plan power rehearse": "write study.rehearsed(n=5_000), with the number of units that you expect.",
+    }
 
     name: str
     question: str
@@ -432,6 +437,8 @@ class Study(metaclass=Constructor):
             DpcausalError: If the text describes no study.
         """
         text = text_of("a study", document)
+        if not text.strip():
+            raise StudyError(problem="The study is empty", hint="save the file again, or ask for it again.")
         check_filled_in(text)
         check_visible(line.replace("\t", " ") for line in lines_in(text))  # comments are read as well
         read = toml_of("a study", text)

@@ -1,6 +1,6 @@
 """Names that people know from other libraries, answered with what to write here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache, wraps
@@ -77,10 +77,15 @@ def check_fit(
         raise ArgumentError(problem=problem, hint=f"{_meant(strange, parts)}write {example}.") from None
 
 
+def same_argument(strange: str | None, parts: Container[str]) -> str | None:
+    """Return what is called here as an argument of this name is called elsewhere; None if it is not among the parts."""
+    others = (own for own, names in _SAME_ARGUMENT.items() if strange in names.split())
+    return next((own for own in others if own.split("=")[0] in parts), None)
+
+
 def _meant(strange: str | None, parts: Mapping[str, object]) -> str:
     """Return which argument an unknown one may mean, as a question; empty if none is near."""
-    others = (own for own, names in _SAME_ARGUMENT.items() if strange in names.split())
-    near = next((own for own in others if own.split("=")[0] in parts), None)
+    near = same_argument(strange, parts)
     near = near or next(iter(get_close_matches(strange or "", parts, n=1)), None)
     return f"did you mean {near}=? " if near else ""
 

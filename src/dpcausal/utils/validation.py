@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from dpcausal.errors import SchemaError, StudyError
+from dpcausal.utils.other_names import same_argument
 
 
 def is_number(value: object) -> bool:
@@ -78,7 +79,9 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
     keys = set(document) if isinstance(document, Mapping) else set()
     if not set(needed) <= keys <= {*needed, *optional}:
         strange = sorted(map(str, keys - {*needed, *optional}))
-        near = did_you_mean(strange[0], {*needed, *optional} - keys) if strange else ""
+        free = {*needed, *optional} - keys
+        same = same_argument(strange[0], {*needed, *optional}) if strange else None
+        near = f"here that is {same!r}. " if same else did_you_mean(strange[0], free) if strange else ""
         absent = [name for name in needed if name not in keys]
         parts = ", ".join(dict.fromkeys((*needed, *optional)))
         problem = (
@@ -94,6 +97,6 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
 def build(what: str, made: Callable[..., Declared], document: object) -> Declared:
     """Build a declaration from a document that must have its attributes and nothing else."""
     parts = fields(made)  # type: ignore[arg-type]
-    needed = tuple(part.name for part in parts if part.default is MISSING)
+    needed = tuple(part.name for part in parts if part.default is MISSING and part.default_factory is MISSING)
     check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
     return made(**document)  # type: ignore[arg-type]

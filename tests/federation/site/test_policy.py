@@ -62,8 +62,9 @@ def test_policy_that_cannot_be_read_says_why(tmp_path: Path, content: bytes | No
     assert ("dpcausal site init" in str(raised.value)) == (content is None)
 
 
-def test_policy_of_an_editor_that_marks_byte_order_is_read(tmp_path: Path) -> None:
+def test_policy_with_a_byte_order_mark_says_so(tmp_path: Path) -> None:
     new_site(tmp_path, "north")
     file = tmp_path / FILE
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert Policy.read(tmp_path).site == "north"
+    with pytest.raises(StudyError, match="begins with a byte order mark"):
+        Policy.read(tmp_path)

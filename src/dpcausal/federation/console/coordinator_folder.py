@@ -110,7 +110,7 @@ class CoordinatorFolder:
         """Return what each site of the roster did: an answer counts before any later message."""
         absent = StudyAtSite(SILENT, "did not answer") if asked else StudyAtSite(NOT_ASKED, "was not asked yet")
         cells = dict.fromkeys(sorted(self.roster.sites), absent)
-        for site, text in messages:
+        for site, text, _ in messages:
             if site in cells and cells[site].state != "answered":
                 code = Message.from_json(claimed_body(text)).code
                 state = code if code in {"answered", "undecided"} else "refused"

@@ -99,7 +99,7 @@ class SitePages:
         if len(why) > _LONGEST_REASON or not is_plain_text(why):
             abort(400, f"A reason is one line of at most {_LONGEST_REASON:,} characters.")
         if kind == "reject" and not why:
-            abort(400, "A rejection needs a reason.")
+            abort(400, "A rejection needs a reason. Go back to the study, write one, and reject it again.")
         site = SiteFolder(self.folder)
         if digest not in site.studies:
             abort(404)

@@ -91,8 +91,8 @@ class Dispatcher:
         """Return the answers to a request that are stored, by site. Nobody is asked."""
         found: dict[str, SiteResponse] = {}
         for version in (VERSION, BEFORE):
-            for site, text in self.requests.messages(_in_version(question, version).request.id):
-                stored = self._validated(site, text, question)
+            for site, text, at in self.requests.messages(_in_version(question, version).request.id):
+                stored = self._validated(site, text, question, at=at)
                 if stored.answered and stored.site in self.roster.keys:
                     found.setdefault(stored.site, stored)
         return found
@@ -142,9 +142,17 @@ class Dispatcher:
             return {site: SiteResponse(site, closed) for site in sites} | fresh
         return fresh
 
-    def _validated(self, site: str, text: str, question: Question, sent: str = "") -> SiteResponse:
-        """Return the response in a text. The signature names the site; the transport's name counts only without one."""
-        signed = signed_by(text, self.roster)
+    def _validated(self, site: str, text: str, question: Question, sent: str = "", at: str = "") -> SiteResponse:
+        """Return the response in a text. The signature names the site; the transport's name counts only without one.
+
+        Args:
+            site: The site from which the transport has the text.
+            text: The text.
+            question: What was asked.
+            sent: The signed request; empty for a text that is stored.
+            at: When it was stored; empty for one that arrives now.
+        """
+        signed = signed_by(text, self.roster, at)
         if signed is None:
             return SiteResponse(site, f"{_INVALID}: it is not a message signed with this site's key")
         signer, message = signed

@@ -64,8 +64,8 @@ class Requests:
             self._connection.execute("INSERT INTO messages (request, site, text, at) VALUES (?, ?, ?, ?)", entry)
 
     def messages(self, request: str) -> list[tuple[str, ...]]:
-        """Return the sites and valid messages for a request, in the order in which they were stored."""
-        return self._found("SELECT site, text FROM messages WHERE request = ? ORDER BY place", request)
+        """Return the sites and valid messages for a request, with the times, in the order of storing."""
+        return self._found("SELECT site, text, at FROM messages WHERE request = ? ORDER BY place", request)
 
     def messages_of(self, study: str, site: str) -> list[str]:
         """Return all valid messages of a site about a study, in order."""

@@ -4,6 +4,7 @@ No check can tell whether a site's numbers are those of its table. The checks co
 signed, what was asked, how much noise there must be, and the sums that so many units can reach within the bounds.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -52,15 +53,21 @@ class SiteResponse:
         return 2 * self.answered + (self.message is not None)
 
 
-def signed_by(sealed: object, roster: Roster) -> tuple[str, Message] | None:
-    """Return the site that signed a text, and the message in it; None unless a site of the roster signed a message."""
+def signed_by(sealed: object, roster: Roster, at: str = "") -> tuple[str, Message] | None:
+    """Return the site that signed a text, and the message in it; None unless a site of the roster signed a message.
+
+    Args:
+        sealed: The text.
+        roster: The sites, with their keys.
+        at: The time at which it was stored; empty for a text that arrives now, for which former keys do not count.
+    """
     if not isinstance(sealed, str) or not sealed.isascii():
         return None
-    try:
-        site, body = opened(sealed, roster.keys)
-        return site, Message.from_json(body)
-    except Exception:  # noqa: BLE001 (as below)
-        return None
+    for keys in roster.keys_at(at) if at else [roster.keys]:
+        with contextlib.suppress(Exception):  # as below
+            site, body = opened(sealed, keys)
+            return site, Message.from_json(body)
+    return None
 
 
 def why_invalid(message: Message, site: str, question: Question, units: int | None, before: Sequence[Message]) -> str:

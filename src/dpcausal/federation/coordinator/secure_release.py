@@ -70,8 +70,9 @@ def check_range(
 
 
 def check_sites(settings: SecureSettings, roster: Roster) -> None:
-    """Raise unless the roster has all sites of a secure sum, with the same keys."""
-    other = [site for site, key in settings.sites.items() if site not in roster.sites or roster.sites[site].key != key]
+    """Raise unless the roster has all sites of a secure sum, with the same keys; those of before count too."""
+    known = {site: {member.key, *member.former} for site, member in roster.sites.items()}
+    other = [site for site, key in settings.sites.items() if key not in known.get(site, ())]
     if other:
         raise StudyError(
             problem="The roster lacks sites of the study's table [sites], or has other keys for them: "

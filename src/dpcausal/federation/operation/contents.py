@@ -33,7 +33,10 @@ class Contents:
         private = tuple(name for name in certificates if b"PRIVATE KEY" in (folder / name).read_bytes())
         return cls(
             settings=tuple(_found(folder, "*.toml", f"{MAILBOX}/*.toml")),
-            public=(*_found(folder, "console_log.jsonl"), *(name for name in certificates if name not in private)),
+            public=(
+                *_found(folder, "console_log.jsonl", "*.rotation.json"),
+                *(name for name in certificates if name not in private),
+            ),
             secret=(
                 *private,  # some servers want key and certificate in one file
                 *_found(folder, "*.key", "console_accounts.json", f"{MAILBOX}/*.key", f"{MAILBOX}/invitations/*.json"),

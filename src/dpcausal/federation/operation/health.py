@@ -109,11 +109,15 @@ def check_polling(mailbox: Path) -> Iterator[Check]:
 
 def check_certificate(kit: Path, name: str = "certificate") -> Check:
     """Return how many days the certificate of a kit is valid for."""
-    files = (*sorted((kit / "startup").glob("[cs]*.crt"))[:1], kit / "startup" / "rootCA.pem")
+    return check_certificates(name, *sorted((kit / "startup").glob("[cs]*.crt"))[:1], kit / "startup" / "rootCA.pem")
+
+
+def check_certificates(name: str, *files: Path) -> Check:
+    """Return for how many days all of these certificates are valid."""
     try:
         found = [x509.load_pem_x509_certificate(file.read_bytes()) for file in files]
     except (OSError, ValueError):
-        return Check(name, BROKEN, f"no readable certificate in {kit / 'startup'}")
+        return Check(name, BROKEN, f"no readable certificate in {files[-1].parent}")
     now, end = datetime.now(UTC), min(each.not_valid_after_utc for each in found)
     days = int((end - now).total_seconds() // _DAY)
     start = max(each.not_valid_before_utc for each in found)

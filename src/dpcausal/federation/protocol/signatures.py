@@ -192,6 +192,6 @@ def _no_passphrase(name: str, got: str) -> TransportError:
 def _no_key(file: Path) -> TransportError:
     return TransportError(
         problem=f"{file} is not a key file that dpcausal created",
-        hint="name the file of a private key: a person creates one with: dpcausal site create-person-key FILE; a site's is "
-        "site.key in its folder.",
+        hint="name the file of a private key: a person creates one with dpcausal site create-person-key FILE, and "
+        "that of a site is site.key in its folder.",
     )

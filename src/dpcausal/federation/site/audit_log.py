@@ -35,7 +35,11 @@ class AuditLog:
         self._index = AuditIndex(file.with_suffix(".index"))
 
     def write(
-        self, kind: Literal["answer", "withdraw", "people", "confirm", "restore"], study: str, who: str, what: str
+        self,
+        kind: Literal["answer", "withdraw", "people", "key", "confirm", "restore"],
+        study: str,
+        who: str,
+        what: str,
     ) -> None:
         """Append an entry, durably.
 
@@ -126,10 +130,10 @@ class AuditLog:
             if entry.kind == "reject" or (place > last and entry.time > restore.time)
         )
 
-    def last_restore(self) -> LogEntry | None:
-        """Return the last line that confirmed a restored site; None where there is none."""
-        restores = self._entries("restore")
-        return restores[-1] if restores else None
+    def last(self, kind: Literal["restore", "key"]) -> LogEntry | None:
+        """Return the last line that confirmed a restored site, or a rotation of its key; None where there is none."""
+        found = self._entries(kind)
+        return found[-1] if found else None
 
     def end(self) -> dict[str, int | str]:
         """Return where the log ends: its size in bytes, and the digest of its last entry."""

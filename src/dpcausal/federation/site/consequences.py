@@ -1,6 +1,5 @@
 """What an approval would lead to: the price and what is left, the message that would leave, and what has changed."""
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +14,9 @@ from dpcausal.queries.calibration import Asked
 from dpcausal.release import session_request
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of
-from dpcausal.utils.plain_text import lines_in, visible
 
 ANY_UNITS = 10_000
 """The number of units that is assumed where it is not known."""
-_MOST_CHANGES = 40
 _MOST_SHOWN = 200
 
 
@@ -140,19 +137,6 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
     public = ["n", "arm_sizes", "as_of"] if study.schema.sizes_are_public else ["n", "as_of"]
     masked = study.secure_settings is not None
     return json.dumps({"site": site, "public": public, "masked": masked, "releases": releases}, indent=2)
-
-
-def changed_lines(before: str, after: str) -> tuple[str, ...]:
-    r"""Return the lines that differ between two texts of a study, marked - and +, comments included.
-
-    Example:
-        >>> changed_lines("a = 1\nb = 2", "a = 1\nb = 3  # more")
-        ('- b = 2', '+ b = 3  # more')
-    """
-    _, _, *found = [*difflib.unified_diff(lines_in(before), lines_in(after), lineterm="", n=0)] or ["", ""]
-    lines = [f"{line[0]} {visible(line[1:])}" for line in found if not line.startswith("@@")]
-    more = [f"and {len(lines) - _MOST_CHANGES} more lines"] if len(lines) > _MOST_CHANGES else []
-    return (*lines[:_MOST_CHANGES], *more)
 
 
 def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: Asked) -> bool:

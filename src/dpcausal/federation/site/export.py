@@ -23,6 +23,7 @@ _EVENTS = {
     "answer": "request",
     "forged": "request without a valid signature",
     "people": "people changed",
+    "key": "key replaced",
     "index": "index made anew",
     "confirm": "settings confirmed",
     "restore": "restored site confirmed: earlier approvals do not count",

@@ -14,9 +14,9 @@ VERSION = 3
 
 _DIGITS = 64
 
-Kind = Literal["approve", "reject", "withdraw", "answer", "forged", "people", "index", "confirm", "restore"]
+Kind = Literal["approve", "reject", "withdraw", "answer", "forged", "people", "key", "index", "confirm", "restore"]
 DECISIONS: tuple[Kind, ...] = ("approve", "reject")
-CHANGES: tuple[Kind, ...] = ("people", "index", "confirm", "restore")
+CHANGES: tuple[Kind, ...] = ("people", "key", "index", "confirm", "restore")
 """The kinds that change what counts at a site, but for what is about one study."""
 
 
@@ -26,8 +26,8 @@ class LogEntry(ChainEntry):
 
     Attributes:
         kind: A decision, a study's withdrawal by its requester, an answer to a request, requests without a valid
-            signature, a change of the site's people, a new index, a confirmation of settings, or one after a restore:
-            approvals before it do not count.
+            signature, a change of the site's people or of its key, a new index, a confirmation of settings, or one
+            after a restore: approvals before it do not count.
         what: The reason of a decision; of an answer, the request and the code.
         sealed: The signed decision; empty in other entries.
     """

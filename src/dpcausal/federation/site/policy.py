@@ -1,5 +1,6 @@
 """The policy of a site: what it allows, whoever asks. The site owns this file."""
 
+import codecs
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -258,7 +259,7 @@ class Policy:
             StudyError: If the file is absent, of another version, or not a policy.
         """
         with redact_errors(OSError, ValueError, instead=lambda error: _unreadable(folder, error)):
-            document = tomllib.loads((folder / FILE).read_text(encoding="utf-8").removeprefix("\N{BYTE ORDER MARK}"))
+            document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
         check_format(FILE, document, VERSION, _RENAMED)
         del document["version"]
         try:
@@ -294,6 +295,10 @@ def _unreadable(folder: Path, error: Exception) -> StudyError:
         return StudyError(
             problem=f"{file} is not in UTF-8, which an editor may have changed",
             hint="save it in UTF-8, or write letters without accents in its comments.",
+        )
+    if file.read_bytes().startswith(codecs.BOM_UTF8):
+        return StudyError(
+            problem=f"{file} begins with a byte order mark, which some editors add", hint="save it in UTF-8 without it."
         )
     return StudyError(
         problem=f"{file} is not valid TOML: {error}",

@@ -29,8 +29,8 @@ from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.backup import NETWORKS
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.log_entry import VERSION as AUDIT_LOG_FORMAT
+from dpcausal.federation.site.policy import KEY, Policy
 from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
-from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.federation.site.site_ledger import open_ledger
 from dpcausal.ledger import Budget, Ledger
@@ -49,6 +49,7 @@ def site_status(folder: Path) -> Status:
     policy = Policy.read(folder)
     checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
     rest = (
+        _key(folder),
         *_sessions(folder),
         _access(folder),
         check_disk(folder),
@@ -146,6 +147,20 @@ def _confirmed(folder: Path) -> Iterator[Check]:
         found = Changes(folder).unconfirmed()
         words = f"{found}; confirm with: dpcausal site confirm" if found else "people and settings are as recorded"
         yield Check("confirmed", BROKEN if found else HEALTHY, words, value=not found)
+
+
+def _key(folder: Path) -> Check:
+    """Return which key signs, and since when; an older one, from a backup, signs nothing that counts elsewhere."""
+    try:
+        public, last = _site(folder).public_key, AuditLog(folder / AUDIT_LOG).last("key")
+    except DpcausalError as error:
+        return Check("key", ATTENTION, f"unknown: {error.problem}")
+    if last is None:
+        return Check("key", HEALTHY, f"{public[:12]}…, since the site was created", value=True)
+    if public != Changes(folder).current_key:
+        words = f"{KEY} is not the key since {last.at[:10]}: put that one back, or give this one to others in person"
+        return Check("key", BROKEN, words, value=False)
+    return Check("key", HEALTHY, f"{public[:12]}…, since {last.at[:10]}", value=True)
 
 
 def _access(folder: Path) -> Check:

@@ -116,7 +116,7 @@ def _left(ledger: Ledger | None, consequences: Consequences | None, pending: Pri
     if consequences and consequences.committed.studies:
         words += f"; other approved studies will take {consequences.committed.price.epsilon:g} of it"
     if pending is not None and pending.parts:
-        words += f"; other studies that wait for a decision would take {pending.epsilon:g}"
+        words += f"; other studies that wait for a decision would take at most {pending.epsilon:g}"
     return f"{words}. The budget is for the life of the table: it is not renewed each year, and cannot be raised."
 
 

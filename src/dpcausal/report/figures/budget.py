@@ -16,11 +16,20 @@ Widths = Mapping[str, Sequence[tuple[float, float]]]
 
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "P--", "X:", "*-.")
 
+_FEW_DAYS = 4
+"""Within so many days the axis has a mark for each day."""
+
 
 def budget_plot(ledger: LedgerSummary) -> "Figure":
     """Draw the cumulative epsilon of all debits, and the budget."""
     figure, axes = blank_figure(7.0, 2.8)
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num  # noqa: PLC0415 (an extra)
+    from matplotlib.dates import (  # noqa: PLC0415 (an extra)
+        AutoDateLocator,
+        ConciseDateFormatter,
+        DateFormatter,
+        DayLocator,
+        date2num,
+    )
 
     times = [date2num(payment.when) for payment in ledger.payments]  # type: ignore[no-untyped-call]
     sums = list(accumulate(payment.epsilon for payment in ledger.payments))
@@ -31,9 +40,13 @@ def budget_plot(ledger: LedgerSummary) -> "Figure":
     if times:
         margin = max(1.0, 0.05 * (times[-1] - times[0]))  # in days; a ledger may have only one date
         axes.set_xlim(times[0] - margin, times[-1] + margin)
-    locator = AutoDateLocator()  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    if times and times[-1] - times[0] <= _FEW_DAYS:  # a ledger has days, and an axis of hours would claim more
+        axes.xaxis.set_major_locator(DayLocator())  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_formatter(DateFormatter("%Y-%m-%d"))  # type: ignore[no-untyped-call]
+    else:
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.legend(frameon=False, fontsize=9)
     return figure
 

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,24 +133,16 @@ class Engine(Protocol):
         ...
 
 
-@runtime_checkable
-class SchemaEngine(Engine, Protocol):
-    """An engine that can read its table through another schema of the same columns."""
-
-    def with_schema(self, schema: Schema) -> Engine:
-        """Return the same table seen through another schema of the same columns, such as one with narrower bounds."""
-        ...
-
-
 def with_schema(engine: Engine, schema: Schema) -> Engine:
-    """Return the same table seen through another schema."""
-    if not isinstance(engine, SchemaEngine):
+    """Return the same table seen through another schema of the same columns, such as one with narrower bounds."""
+    seen_through: Callable[[Schema], Engine] | None = getattr(engine, "with_schema", None)
+    if seen_through is None:
         raise EngineError(
             expected="an engine with the method with_schema",
             got=type(engine).__name__,
             hint="open another vault on the same table and ledger, with that schema: narrower bounds, or required=[…].",
         )
-    return engine.with_schema(schema)
+    return seen_through(schema)
 
 
 def adds_products(engine: Engine, features: int) -> bool:
@@ -193,7 +185,7 @@ class ObservedEngine:
         check_workers(self._engine)
 
     def with_schema(self, schema: Schema) -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema`."""
         other = copy.copy(self)
         other._engine = with_schema(self._engine, schema)  # noqa: SLF001 (its own copy)
         return other

@@ -208,7 +208,7 @@ class DuckDBEngine:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def with_schema(self, schema: "Schema") -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema` of the engines."""
         other = copy.copy(self)  # which shares the lock: a relation answers one thread at a time
         other._schema, other._outside = schema, schema.units_may_be_outside  # noqa: SLF001 (its own copy)
         other._coerced()  # noqa: SLF001 (its own copy)

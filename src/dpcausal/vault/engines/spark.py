@@ -86,7 +86,7 @@ class SparkEngine:
         self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
 
     def with_schema(self, schema: "Schema") -> "SparkEngine":
-        """Return the same frame seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same frame seen through another schema; see `with_schema` of the engines."""
         return SparkEngine(self._frame, schema)
 
     def check_workers(self) -> None:

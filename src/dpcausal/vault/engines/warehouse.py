@@ -102,7 +102,7 @@ class WarehouseEngine:
         return self._streamed.collect(columns, limit, kernel, whole=whole)
 
     def with_schema(self, schema: "Schema") -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema` of the engines."""
         return type(self)(self._warehouse, schema, self._streamed.with_schema(schema))
 
     def share(self, units: int) -> float | None:

@@ -65,11 +65,11 @@ def has_bare_returns(file: str) -> bool:
 def separator_of(file: str, declared: Sequence[str] = ()) -> str:
     """Return the sign between the columns of a file, by its first line alone.
 
-    It is the first one that gives all declared names, or, where none are declared, that which makes the most cells.
+    It is the one that gives most of the declared names, or, where none are declared, that which makes the most cells.
     Only declared names decide for a vault: what else stands in the first line may be a record.
     """
-    if declared:
-        return next((sign for sign in SEPARATORS if set(declared) <= set(header_of(file, sign))), ",")
+    if declared:  # a comma where several give as many
+        return max(SEPARATORS, key=lambda sign: len(set(declared) & set(header_of(file, sign))))
     return max(SEPARATORS, key=lambda sign: len(header_of(file, sign)))  # a comma where several make as many
 
 

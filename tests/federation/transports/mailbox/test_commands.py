@@ -45,11 +45,16 @@ def test_commands_lead_from_an_invitation_to_an_effect(tmp_path: Path) -> None:
         assert "north was asked" in asked.output
         assert "Collect the answers with: dpcausal federation run" in asked.output
         assert server.workspace.roster.sites.keys() == {"north"}
+        old = server.workspace.roster.sites["north"].key
+        assert "The mailbox knows the new key" in run("site", "rotate-key", north).output
         polled = run("site", "poll", north, "--once")
         assert polled.exit_code == 0
         assert "outcome=answered" in polled.output
         answered = run(*asking, "--timeout", 20)
         assert answered.exit_code == 0, answered.output
+        assert "north has a new key, signed with its old one" in answered.output
+        member = server.workspace.roster.sites["north"]
+        assert (member.key != old, list(member.former)) == (True, [old])
         effect = json.loads(answered.stdout[answered.stdout.index("{") :])
         assert [each["status"] for each in effect["sites"]] == ["answered"]
         status = json.loads(run("federation", "mailbox", "status", workspace, "--json").stdout)

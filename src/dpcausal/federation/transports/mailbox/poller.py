@@ -57,6 +57,21 @@ def connected_address(folder: Path) -> str:
         return str(tomllib.loads((folder / CONNECTION).read_text(encoding="utf-8"))["address"])
 
 
+def announce_rotation(folder: Path, record: str, *keys: Key) -> None:
+    """Send the record of a rotation to the mailbox that was joined in a folder, with the old key or, again, the new.
+
+    Raises:
+        CallFailedError: If the server has neither key, or cannot be reached.
+    """
+    old, new = keys
+    try:
+        client_in(folder, old).call("POST", "/rotations", {"text": record})
+    except CallFailedError as error:
+        if error.reason != "unknown":
+            raise
+        client_in(folder, new).call("POST", "/rotations", {"text": record})
+
+
 class Outbox:
     """Messages on disk that the server has not stored yet, by the place of their delivery."""
 

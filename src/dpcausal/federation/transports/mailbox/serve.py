@@ -6,7 +6,7 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-from dpcausal.errors import TransportError
+from dpcausal.errors import CertificateError
 from dpcausal.federation.operation.deadline_worker import DeadlineWorker
 from dpcausal.federation.operation.ports import check_may_listen
 from dpcausal.federation.transports.mailbox.authority import SERVER, last_day, server_context
@@ -19,11 +19,12 @@ def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
     """Serve until stopped.
 
     Raises:
-        TransportError: If the certificate of the server has expired, or the database cannot be used.
+        CertificateError: If the certificate of the server has expired.
+        TransportError: If the database cannot be used.
     """
     ends = last_day(mailbox.folder / SERVER)
     if ends < datetime.now(UTC):
-        raise TransportError(
+        raise CertificateError(
             expected="a valid certificate of the server",
             got=f"one that expired at {ends:%Y-%m-%d %H:%M} UTC",
             hint="renew it with: dpcausal federation mailbox renew FOLDER.",
