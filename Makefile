@@ -90,7 +90,6 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.coverage --estimator overlap_weighting --runs 1000 --n 5000 20000 --epsilon 1 4 --protects record --json
 	$(PYTHON) -m benchmarks.curve_coverage --runs 1000 --json
 	$(PYTHON) -m benchmarks.exposure --json
-	$(PYTHON) -m benchmarks.matching --json
 	$(PYTHON) -m benchmarks.scale --publish --json
 	$(PYTHON) -m benchmarks.planning --runs 500 --json
 	$(PYTHON) -m benchmarks.pooling --json
@@ -98,7 +97,6 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.realistic --publish
 	$(PYTHON) -m benchmarks.bakeoff --runs 100 --publish
 	$(PYTHON) -m benchmarks.papers pp-ipw
-	$(PYTHON) -m benchmarks.robust_pooling --json
 	$(PYTHON) -m benchmarks.secure_sums --json
 	$(PYTHON) -m benchmarks.secure_queries --runs 1000 --json
 	$(PYTHON) -m benchmarks.site_checks --json

@@ -70,7 +70,7 @@ class ArrayEngine:
         return kernel(units) if kernel else units
 
     def with_schema(self, schema: dpc.Schema) -> Self:
-        """See `SchemaEngine.with_schema`. Every unit has all of its values."""
+        """See `with_schema` of the engines. Every unit has all of its values."""
         other = copy(self)
         if isinstance(schema.outcome, Indicator):
             other._units = {**self._units, "outcome": np.full_like(self._units["outcome"], -GRID)}  # noqa: SLF001 (its own copy)

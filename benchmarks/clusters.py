@@ -88,16 +88,29 @@ def summary(cell: Cell, runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
+SHOWN = 0.05
+"""The intracluster correlation whose settings the page shows."""
+
+
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of the docs page: one line for each setting."""
-    text = "| ICC | clusters an arm | persons a cluster | coverage | width | noise | forgetting clusters |\n"
-    text += "|---|---|---|---|---|---|---|\n"
+    """Return the table of the docs page: one line for each setting of one correlation, and the range over all."""
+    text = "| clusters an arm | persons a cluster | coverage | width | noise | forgetting clusters |\n"
+    text += "|---|---|---|---|---|---|\n"
     for line in lines:
-        setting = f"{line['icc']:g} | {line['clusters']} | {line['persons']}"
-        noise = min((line["privacy_sd"] / line["rmse"]) ** 2, 1.0)
-        found = f"{100 * line['coverage']:.1f} % | {line['mean_width']:.1f} | {100 * noise:.0f} %"
-        text += f"| {setting} | {found} | {100 * line['coverage_without_clusters']:.1f} % |\n"
-    return text
+        if line["icc"] == SHOWN:
+            noise = min((line["privacy_sd"] / line["rmse"]) ** 2, 1.0)
+            found = f"{100 * line['coverage']:.1f} % | {line['mean_width']:.1f} | {100 * noise:.0f} %"
+            forgetful = f"{100 * line['coverage_without_clusters']:.1f} %"
+            text += f"| {line['clusters']} | {line['persons']} | {found} | {forgetful} |\n"
+    ranges = [
+        f"{100 * min(shares):.1f} to {100 * max(shares):.1f} %"
+        for shares in ([line[name] for line in lines] for name in ("coverage", "coverage_without_clusters"))
+    ]
+    correlations = ", ".join(f"{icc:g}" for icc in sorted({line["icc"] for line in lines}))
+    return (
+        f"{text}\nIn all {len(lines)} settings, with an ICC of {correlations}, intervals cover in {ranges[0]}. "
+        f"Those that forget clusters cover in {ranges[1]}."
+    )
 
 
 def main() -> None:

@@ -195,7 +195,7 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
     for topic, heads in _HEADS.items():
         lines = [f"| adjusted by | units | {' | '.join(heads.values())} | refused |", "|---" * (len(heads) + 3) + "|"]
         for cell in results["cells"]:
-            if cell["topic"] == topic:
+            if cell["topic"] == topic and cell["n"] in ((5_000, 20_000) if cell["weights"] else (5_000,)):
                 shown = [f"{cell[f'coverage, {name}']:.1%} ({cell[f'width, {name}']:.3g})" for name in heads]
                 lines.append(
                     f"| {_WEIGHTS[cell['weights']]} | {cell['n']:,} | {' | '.join(shown)} | {cell['refused']:.0%} |"

@@ -32,7 +32,7 @@ def _arms(cell: dict[str, Any]) -> str:
 
 def complier(cells: list[dict[str, Any]]) -> str:
     """Return the coverage of complier effects."""
-    head = ["outcome", "arms", "n", "coverage", "width", "sampling", "privacy noise", "RMSE"]
+    head = ["outcome", "arms", "n", "coverage", "width", "privacy noise"]
     return _lines(
         head,
         [
@@ -41,7 +41,7 @@ def complier(cells: list[dict[str, Any]]) -> str:
                 _arms(cell),
                 f"{cell['n']:,}",
                 _percent(cell["coverage"]),
-                *(f"{cell[name]:.4f}" for name in ("mean_width", "sampling_sd", "privacy_sd", "rmse")),
+                *(f"{cell[name]:.4f}" for name in ("mean_width", "privacy_sd")),
             ]
             for cell in cells
             if cell["design"].startswith("complier")
@@ -51,7 +51,7 @@ def complier(cells: list[dict[str, Any]]) -> str:
 
 def change(cells: list[dict[str, Any]]) -> str:
     """Return the coverage of differences in differences."""
-    head = ["design", "n", "coverage", "width", "sampling", "privacy noise", "RMSE", "placebo"]
+    head = ["design", "n", "coverage", "width", "privacy noise", "placebo"]
     return _lines(
         head,
         [
@@ -59,7 +59,7 @@ def change(cells: list[dict[str, Any]]) -> str:
                 cell["design"],
                 f"{cell['n']:,}",
                 _percent(cell["coverage"]),
-                *(f"{cell[name]:.4f}" for name in ("mean_width", "sampling_sd", "privacy_sd", "rmse")),
+                *(f"{cell[name]:.4f}" for name in ("mean_width", "privacy_sd")),
                 "" if cell["design"] == "change of each unit" else _percent(cell["placebo_coverage"]),
             ]
             for cell in cells
@@ -70,7 +70,7 @@ def change(cells: list[dict[str, Any]]) -> str:
 
 def two_stage(cells: list[dict[str, Any]]) -> str:
     """Return the coverage of complier effects with covariates, beside two-stage least squares."""
-    head = ["assignment", "arms", "regressions", "n", "coverage", "width", "2SLS width", "2SLS coverage", "RMSE"]
+    head = ["assignment", "arms", "regressions", "n", "coverage", "width", "2SLS width", "2SLS coverage"]
     return _lines(
         head,
         [
@@ -83,7 +83,6 @@ def two_stage(cells: list[dict[str, Any]]) -> str:
                 f"{cell['mean_width']:.4f}",
                 f"{cell['two_stage_width']:.4f}",
                 _percent(cell["two_stage_coverage"]),
-                f"{cell['rmse']:.4f}",
             ]
             for cell in cells
         ],

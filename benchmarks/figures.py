@@ -17,6 +17,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import dpcausal as dpc
+from benchmarks.audit_figure import drawn
 from benchmarks.bakeoff import page as bakeoff
 from benchmarks.heterogeneity import figures as heterogeneity_figures
 from benchmarks.leaderboard import figures as leaderboard_figures
@@ -25,7 +26,6 @@ from benchmarks.parts import PUBLISHED
 from benchmarks.pictures import GREEN, GREY, INK, RENDERING, STYLE, VERMILLION, compact, keep
 from benchmarks.scale import pictures as scale_figures
 from checks import documents
-from dpcausal.audit.figure import drawn
 from dpcausal.audit.finding import Finding
 
 DOCS = Path(__file__).parents[1] / "docs"

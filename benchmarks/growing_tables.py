@@ -258,40 +258,34 @@ def same_noise() -> dict[str, float]:
 
 def tables(result: dict[str, Any]) -> dict[str, str]:
     """Return the tables of docs/growing-tables.md, by the names of their places there."""
-    looks = [f"look {look}" for look in SHOWN]
+    first, last = SHOWN[1], SHOWN[-1]
     alike = result["epsilon_for_the_same_noise"]
     prices_table = _table(
-        ["way", *(f"noise, {look}" for look in looks), *(f"width, {look}" for look in looks)],
+        ["way", *(f"{what}, look {look}" for look in (first, last) for what in ("noise", "width"))],
         [
-            [line["way"], *(f"{line['privacy_sd'][str(at)]:.4f}" for at in SHOWN)]
-            + [f"{line['width'][str(at)]:.4f}" for at in SHOWN]
+            [line["way"], *(f"{line[of][str(at)]:.4f}" for at in (first, last) for of in ("privacy_sd", "width"))]
             for line in result["prices"]
         ],
     )
     more = " or ".join(f"{alike[name]:g} ({name})" for name in alike)
     claims_table = _table(
-        ["looks", "intervals", "any claim", "runs", *(f"width, {look}" for look in looks)],
+        ["intervals", *(f"{_way(line)}: any claim, width" for line in result["claims"])],
         [
-            [_way(line), name.replace("_", " "), f"{100 * line['any_claim'][name]:.1f} %", f"{line['runs'][name]:,}"]
-            + [_number(line["width"][WIDTHS.get(name, name)][str(at)]) for at in SHOWN]
-            for line in result["claims"]
-            for name in line["any_claim"]
-        ],
-    )
-    coverage_table = _table(
-        ["noise", "look", "coverage", "runs"],
-        [
-            [
-                "Gaussian" if line["delta"] else "Laplace",
-                str(line["look"]),
-                f"{100 * line['coverage']:.1f} %",
-                f"{line['runs']:,}",
+            [name.replace("_", " ")]
+            + [
+                f"{100 * line['any_claim'][name]:.1f} %, {_number(line['width'][WIDTHS.get(name, name)][str(last)])}"
+                for line in result["claims"]
             ]
-            for line in result["coverage"]
+            for name in result["claims"][0]["any_claim"]
         ],
     )
+    covered, least = (
+        [100 * line["coverage"] for line in result["coverage"]],
+        min(line["runs"] for line in result["coverage"]),
+    )
+    coverage_words = f"cover in {min(covered):.1f} to {max(covered):.1f} % of {least:,} years"
     same = f"Separate weekly queries would take a total epsilon of {more} for the schedule's noise at the last look.\n"
-    return {"prices": f"{prices_table}\n{same}", "claims": claims_table, "coverage": coverage_table}
+    return {"prices": f"{prices_table}\n{same}", "claims": claims_table, "coverage": coverage_words}
 
 
 def _way(line: dict[str, Any]) -> str:

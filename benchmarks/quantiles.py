@@ -153,19 +153,24 @@ def summary(cell: Cell, runs: Sequence[Run]) -> list[dict[str, object]]:
     ]
 
 
+SHOWN = 5_000
+"""The number of units that the page shows."""
+
+
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of the docs page: one line for each outcome and number of units."""
+    """Return the table of the docs page: one line for each outcome, and the range over all numbers of units."""
     found = {(line["outcome"], line["n"], line["quantile"]): line for line in lines}
     heads = " | ".join(f"{level:g}: coverage, width, noise" for level in QUANTILES)
-    text = f"| outcome | units | {heads} |\n|---|---|{'---|' * len(QUANTILES)}\n"
-    for outcome, n in dict.fromkeys((line["outcome"], line["n"]) for line in lines):
+    text = f"| outcome | {heads} |\n|---|{'---|' * len(QUANTILES)}\n"
+    for outcome in dict.fromkeys(line["outcome"] for line in lines):
         cells = []
         for level in QUANTILES:
-            line = found[outcome, n, level]
+            line = found[outcome, SHOWN, level]
             noise = (line["privacy_sd"] / (line["mean_width"] / (2 * NormalDist().inv_cdf(0.975)))) ** 2
             cells.append(f"{100 * line['coverage']:.1f} %, {line['mean_width']:.2f}, {100 * noise:.0f} %")
-        text += f"| {outcome} | {n:,} | {' | '.join(cells)} |\n"
-    return text
+        text += f"| {outcome} | {' | '.join(cells)} |\n"
+    covered, units = [100 * line["coverage"] for line in lines], sorted({line["n"] for line in lines})
+    return f"{text}\nWith {units[0]:,} to {units[-1]:,} units, coverage is {min(covered):.1f} to {max(covered):.1f} %."
 
 
 def main() -> None:

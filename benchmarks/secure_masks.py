@@ -5,6 +5,8 @@ part `peers` needs phe and tenseal, which dpcausal does not use.
 """
 
 import argparse
+import csv
+import io
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -112,8 +114,23 @@ def peers() -> dict[str, Any]:
 
 
 def tables(result: Mapping[str, Any]) -> dict[str, Iterator[str]]:
-    """Return the tables of docs/proofs/secure_sums.md, by their places."""
-    return {"transcript attack": _attack_table(result), "cost": _cost_table(result), "peers": _peer_table(result)}
+    """Return the table of docs/proofs/secure_sums.md, by its place."""
+    return {"transcript attack": _attack_table(result)}
+
+
+def costs(result: Mapping[str, Any]) -> str:
+    """Return what masks cost, and the same sums by homomorphic encryption, as CSV."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["method", "sites", "numbers", "a site's ms", "sent kB", "received kB", "coordinator's ms"])
+    for line in result["cost"]["lines"]:
+        kilobytes = (f"{line[name] / 1_000:.1f}" for name in ("sent_bytes", "received_bytes"))
+        times = f"{line['site_ms']:.0f}", f"{line['coordinator_ms']:.0f}"
+        rows.writerow(["masks", line["sites"], line["count"], times[0], *kilobytes, times[1]])
+    for line in result["peers"]["lines"]:
+        sent = f"{line['sent_bytes'] / 1_000:.1f}"
+        rows.writerow([line["method"], 12, line["count"], f"{line['site_ms']:.0f}", sent, "", ""])
+    return text.getvalue()
 
 
 def _attack_table(result: Mapping[str, Any]) -> Iterator[str]:
@@ -122,30 +139,6 @@ def _attack_table(result: Mapping[str, Any]) -> Iterator[str]:
     for line in result["attack"]["lines"]:
         names = ("sites", "honest", "colluding", "threshold", "shares")
         yield f"| {' | '.join(str(line[name]) for name in names)} | {line['epsilon']:g} | {line['bound']:.2f} |"
-
-
-def _cost_table(result: Mapping[str, Any]) -> Iterator[str]:
-    yield "| sites | numbers | a site's time | sent by a site | times plain | received by a site | coordinator's time |"
-    yield "|---" * 7 + "|"
-    for line in result["cost"]["lines"]:
-        times = line["sent_bytes"] / line["plain_bytes"]
-        sent, received = line["sent_bytes"] / 1_000, line["received_bytes"] / 1_000
-        yield (
-            f"| {line['sites']} | {line['count']:,} | {line['site_ms']:.0f} ms | {sent:,.1f} kB | {times:.1f} | "
-            f"{received:,.1f} kB | {line['coordinator_ms']:,.0f} ms |"
-        )
-
-
-def _peer_table(result: Mapping[str, Any]) -> Iterator[str]:
-    yield "| method | numbers | a site's time | sent by a site | largest error of a sum of 12 sites |"
-    yield "|---" * 5 + "|"
-    for line in result["cost"]["lines"]:
-        if line["sites"] == 12:
-            yield f"| masks | {line['count']:,} | {line['site_ms']:.0f} ms | {line['sent_bytes'] / 1_000:,.1f} kB | 0 |"
-    for line in result["peers"]["lines"]:
-        sent = line["sent_bytes"] / 1_000
-        cells = (f"{line['count']:,}", f"{line['site_ms']:,.0f} ms", f"{sent:,.1f} kB", f"{line['largest_error']:.3g}")
-        yield f"| {line['method']} | {' | '.join(cells)} |"
 
 
 def main() -> None:

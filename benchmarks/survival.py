@@ -157,46 +157,32 @@ def summary(cell: Cell, runs: Sequence[Run]) -> dict[str, object]:
 
 RESULTS = Path(__file__).parent / "results" / "survival.json"
 PAGE = Path(__file__).parents[1] / "docs" / "survival.md"
-_LEVELS = {"record": "all of a record", "record_within_arm": "arms public"}
 
 
 def tables(results: dict[str, Any]) -> dict[str, str]:
     """Return the tables of the page, by their names."""
-    cells = results["cells"]
-    coverage = [
-        "| protects | units | mean survival time | survival at 5 years | survival at 2.5 years | log hazard ratio |"
-    ]
-    coverage.append("|---|---|---|---|---|---|")
+    cells = [cell for cell in results["cells"] if cell["protects"] == "record"]
+    coverage = ["| units | mean survival time | survival at 5 years | survival at 2.5 years | log hazard ratio |"]
+    coverage.append("|---|---|---|---|---|")
     for cell in cells:
         names = ("rmst", "survival", "survival_middle", "log_hazard_ratio")
         shown = [f"{cell[f'coverage, {name}']:.1%} ({cell[f'width, {name}']:.3f})" for name in names]
-        coverage.append(f"| {_LEVELS[cell['protects']]} | {cell['n']:,} | {' | '.join(shown)} |")
+        coverage.append(f"| {cell['n']:,} | {' | '.join(shown)} |")
+    shares = [100 * share for cell in results["cells"] for name, share in cell.items() if name.startswith("coverage, ")]
+    coverage.append(f"\nWith public arms it is alike: all coverage is {min(shares):.1f} to {max(shares):.1f} %.")
     null = results["null"]
     coverage.append(
         f"\nWithout an effect, {null['n']:,} units and {null['runs']:,} runs, the log-rank p-value is below 0.05 in "
         f"{null['log-rank below 0.05']:.1%}; a Kolmogorov-Smirnov test of its uniformity has p = "
         f"{null['log-rank uniform, p']:.2f}."
     )
-    lines = ["| | " + " | ".join(f"{cell['n']:,}, {_LEVELS[cell['protects']]}" for cell in cells) + " |"]
+    lines = ["| | " + " | ".join(f"{cell['n']:,}" for cell in cells) + " |"]
     lines.append("|---" * (len(cells) + 1) + "|")
     lines += [f"| {label} | {' | '.join(error(cell) for cell in cells)} |" for label, error in _ESTIMATORS.items()]
-    heads = (
-        "table",
-        "units",
-        "times",
-        "curve's error",
-        "difference in mean time without privacy",
-        "error by privacy",
-        "sampling error",
-        "log-rank p without privacy",
-        "private, median",
-        "refused",
-    )
-    published = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    published += [
-        f"| {each['table']} | {each['units']} | {each['intervals']} | {each['curve rmse']:.3f} | "
-        f"{each['rmst without privacy']:.1f} | {each['rmst privacy rmse']:.1f} | {each['rmst sampling sd']:.1f} | "
-        f"{each['log-rank p without privacy']:.3f} | {each['log-rank p, median']:.3f} | {each['refused']:.0%} |"
+    published = [
+        f"- {each['table']}, {each['units']} units: {each['rmst without privacy']:.1f}, sampling error "
+        f"{each['rmst sampling sd']:.1f}, error by privacy {each['rmst privacy rmse']:.1f}; of the curves "
+        f"{each['curve rmse']:.3f}; {each['refused']:.0%} of intervals refused"
         for each in results["tables"]
     ]
     return {name: "\n".join(each) for name, each in (("coverage", coverage), ("peers", lines), ("tables", published))}

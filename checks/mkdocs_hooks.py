@@ -44,6 +44,7 @@ MOVED = {
     "how-to/r": "r/",
     "how-to/report": "report/",
     "how-to/survival": "survival/",
+    "leaderboard-peers": "leaderboard/",
     "licences": "dependencies/",
     "papers/dp-cate-finite": "papers/dp-cate/",
     "papers/multi-site-preprint": "papers/multi-site/",

@@ -46,13 +46,17 @@ def title(stem: str) -> str:
 
 def table() -> str:
     """Return the index of all proofs of queries."""
-    lines = []
+    lines: list[str] = []
+    sums: list[str] = []
     for stem, queries in modules().items():
-        names = ", ".join(f"`{query.name}`" for query in queries)
+        names = [f"`{query.name}`" for query in queries]
+        if (proof := page(stem, queries)) != stem:
+            sums += names
+            continue
         answers = str(sys.modules[queries[0].__module__].__doc__).partition("\n")[0].rstrip(".")
-        proof = page(stem, queries)
-        lines.append(f"| {names} | [{title(proof)}]({proof}.md) | {answers} |\n")
-    return HEAD + "".join(lines)
+        lines.append(f"| {', '.join(names)} | [{title(proof)}]({proof}.md) | {answers} |\n")
+    answers = "Sums over units, each described with its [query](../reference/vault.md#queries)"
+    return f"{HEAD}{''.join(lines)}| {', '.join(sums)} | [{title('sums')}](sums.md) | {answers} |\n"
 
 
 def index() -> str:

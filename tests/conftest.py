@@ -2,11 +2,14 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
@@ -16,7 +19,7 @@ from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
 from tests.support.accounts import IMPORTS, Accounts
 from tests.support.collecting import Collecting
-from tests.support.noise import SeededNoise, seeded
+from tests.support.noise import SeededNoise, made_once, seeded
 from tests.support.pooled_databases import pooled_databases
 from tests.support.postgres import VARIABLE, fresh_database
 
@@ -29,6 +32,9 @@ settings.load_profile("gate")
 
 # Once a test has started Spark, its bridge to Java logs in later tests of the process, when objects are collected.
 logging.getLogger("py4j").setLevel(logging.WARNING)
+
+# Commands are made from their functions once, and not at each call.
+vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
 
 LONGEST_FIRST = (
     *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),
@@ -88,7 +94,8 @@ def _within_tests(path: Path) -> list[str]:
 def seeded_noise(request: pytest.FixtureRequest) -> Iterator[SeededNoise | None]:
     """In all other folders noise comes from a seed, also for what a module's tests share."""
     if REAL_NOISE.intersection(_within_tests(request.path)):
-        yield None
+        with made_once():
+            yield None
         return
     with seeded() as noise:
         yield noise

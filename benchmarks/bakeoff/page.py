@@ -1,5 +1,7 @@
 """The tables and the figure of docs/bakeoff.md, from stored results."""
 
+import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -47,12 +49,18 @@ def _cell(cell: Mapping[str, float]) -> str:
 
 def methods() -> str:
     """Return who the peers are, as a table of markdown."""
-    lines = [
-        "| method | published by | guarantee here, for replacing one record | simpler than in print |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {key} | {peer.label} | {peer.guarantee} | {peer.simplified} |" for key, peer in PEERS.items()]
+    lines = ["| method | published by | guarantee here, for replacing one record |", "|---|---|---|"]
+    lines += [f"| {key} | {peer.label} | {peer.guarantee} |" for key, peer in PEERS.items()]
     return "\n".join(lines)
+
+
+def simplified() -> str:
+    """Return how the peers are simpler than in print, as CSV."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["method", "published by", "simpler than in print"])
+    rows.writerows([key, peer.label, peer.simplified] for key, peer in PEERS.items())
+    return text.getvalue()
 
 
 def generated(results: Mapping[str, Any]) -> str:
@@ -65,6 +73,7 @@ def write(results: Mapping[str, Any]) -> None:
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.split(START)[0], text.split(END)[1]
     PAGE.write_text(before + generated(results) + after, encoding="utf-8")
+    PAGE.with_suffix(".csv").write_text(simplified(), encoding="utf-8")
     draw(results, FIGURE)
 
 

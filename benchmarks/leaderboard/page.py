@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("leaderboard.md", "estimators.md")
 
 MAIN = "20000/10/1"
-SHOWN = (0.1, 0.5, 1.0, 4.0)
+SMALLER = "5000/10/1"
 NONE = "\N{EN DASH}"
 OWNERS = {"ours": "dpcausal", "paper": "paper", "peer": "peer", "reference": NONE}
 PAPERS = {
@@ -77,7 +77,6 @@ def tables(result: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
         "short": [*_short(found), *_short_of_choices(result["choices"])],
         MAIN: list(_table(found)),
-        "coverage": list(_coverage(found)),
         "ratios": list(_ratios(found)),
         "luck": list(_luck(found)),
         "sizes": list(_sizes(found)),
@@ -138,16 +137,9 @@ def _short(found: Found) -> Iterator[str]:
         f"- **20,000 units, ten covariates, epsilon 1** ({found[MAIN, 1.0, best]['runs']} repeats). "
         f"`DoublyRobust` has a mean error of {percent(main('doubly robust'))}, `RegressionAdjustment` of "
         f"{percent(main('regression adjustment'))}, what `rank_estimators` picks of "
-        f"{percent(main('what rank_estimators picks'))}. Without privacy it is {percent(main(NO_PRIVACY))}. "
-        f"The papers' private estimators have {listed}. The nearest peer ({peer['contestant']}) has "
-        f"{percent(peer['error'])}. {_against(found, best, peer)}"
-    )
-    half = found.nearest_peer(0.5)
-    yield (
-        f"- **Epsilon 0.5**: `RegressionAdjustment` {percent(main('regression adjustment', epsilon=0.5))}, "
-        f"`DoublyRobust` {percent(main('doubly robust', epsilon=0.5))}, the best of the papers "
-        f"{percent(min(main(label, epsilon=0.5) for label in PAPERS.values()))}, the nearest peer "
-        f"{percent(half['error'])}{_when(found, half)}."
+        f"{percent(main('what rank_estimators picks'))}. "
+        f"The papers' private estimators have {listed}. The nearest peer is {peer['contestant']}. "
+        f"{_against(found, best, peer)}"
     )
     for n in (5_000, 1_000):
         table = f"{n}/10/1"
@@ -159,12 +151,6 @@ def _short(found: Found) -> Iterator[str]:
             f"one of others ({theirs['contestant']}) {percent(theirs['error'])}, without privacy "
             f"{percent(main(NO_PRIVACY, table))}."
         )
-    large = "100000/10/1"
-    yield (
-        f"- **100,000 units, epsilon 1**: `DoublyRobust` {percent(main('doubly robust', large))}, "
-        f"`RegressionAdjustment` {percent(main('regression adjustment', large))}, without privacy "
-        f"{percent(main(NO_PRIVACY, large))}{_when(found, found[large, 1.0, 'doubly robust'])}."
-    )
 
 
 def _short_of_choices(choices: Sequence[Line]) -> Iterator[str]:
@@ -187,20 +173,27 @@ def _against(found: Found, name: str, peer: Line) -> str:
     gap = peer["error"] - ours["error"]
     if abs(gap) < 2 * math.hypot(peer["error_se"], ours["error_se"]):
         return f"The repeats show no difference between {name} and that peer."
-    return f"That error is {'above' if gap > 0 else 'below'} that of {name} by more than two standard errors."
+    return f"Its error is {'above' if gap > 0 else 'below'} that of {name} by more than two standard errors."
 
 
 def _table(found: Found) -> Iterator[str]:
     yield '<div class="sortable" markdown>'
     yield ""
-    yield f"| estimator | from | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in SHOWN)} | given, % | covers, % |"
-    yield f"|---|---|{'---|' * (len(SHOWN) + 3)}"
+    yield "| estimator | from | error | given, % | covers, % | 5,000 units: error | covers, % |"
+    yield "|---|---|---|---|---|---|---|"
     for line in found.at(MAIN, 1.0):
-        cells = [_cell(found, MAIN, epsilon, line["contestant"]) for epsilon in SHOWN]
-        covers = NONE if line["coverage"] is None else f"{100 * line['coverage']:.0f}"
-        yield (f"| {_named(line)} | {line['runs']} | {' | '.join(cells)} | {100 * line['intervals']:.0f} | {covers} |")
+        if not (line["private"] or line["group"] == "reference"):
+            continue
+        name, given = line["contestant"], f"{100 * line['intervals']:.0f}"
+        cells = [_cell(found, MAIN, name), given, _covers(line)]
+        cells += [_cell(found, SMALLER, name), _covers(found.line(SMALLER, 1.0, name))]
+        yield f"| {_named(line)} | {' | '.join(cells)} |"
     yield ""
     yield "</div>"
+
+
+def _covers(line: Line | None) -> str:
+    return NONE if line is None or line["coverage"] is None else f"{100 * line['coverage']:.0f}"
 
 
 def _named(line: Line) -> str:
@@ -208,27 +201,15 @@ def _named(line: Line) -> str:
     return f"{line['contestant']}{note} | {OWNERS[line['group']]}"
 
 
-def _cell(found: Found, table: str, epsilon: float, contestant: str) -> str:
-    line = found.line(table, epsilon, contestant)
+def _cell(found: Found, table: str, contestant: str) -> str:
+    line = found.line(table, 1.0, contestant)
     if line is None:
         return NONE
     return f"{number(line['error'])}{'†' if line['date'] < found.newest else ''}"
 
 
-def _coverage(found: Found) -> Iterator[str]:
-    lines = [line for line in found.at("5000/10/1", 1.0) if line["private"] and line["coverage"] is not None]
-    yield "Coverage with 5,000 units at epsilon 1, of the private estimators with intervals:"
-    yield ""
-    yield "| estimator | from | covers, % |"
-    yield "|---|---|---|"
-    for group in ("ours", "peer"):
-        own = sorted((line for line in lines if line["group"] == group), key=lambda line: -float(line["coverage"]))
-        for line in own:
-            yield f"| {_named(line)} | {100 * line['coverage']:.0f} |"
-
-
 def _ratios(found: Found) -> Iterator[str]:
-    sizes = (1_000, 5_000, 20_000, 100_000, 1_000_000)
+    sizes = (1_000, 5_000, 20_000)
     yield f"| estimator | {' | '.join(f'{n:,} units' for n in sizes)} |"
     yield f"|---|{'---|' * len(sizes)}"
     enough = []
@@ -243,8 +224,8 @@ def _ratios(found: Found) -> Iterator[str]:
         enough.append(f"{float(f'{units:.2g}'):,.0f} for {name}")
     yield ""
     yield (
-        f"The ratio falls with √n. By that rule, from the column for 20,000 units, it reaches 1 near "
-        f"this many units: {', '.join(enough[:-1])} and {enough[-1]}."
+        f"The ratio falls with √n. By that rule it reaches 1 near this many units: {', '.join(enough[:-1])} "
+        f"and {enough[-1]}."
     )
 
 

@@ -113,14 +113,19 @@ def _range(values: Sequence[float], digits: int) -> str:
 
 
 def _targets(stored: Stored) -> Iterator[str]:
+    met: list[str] = []
     yield "| target for what is ranked first | met | unclear | missed | furthest from it |"
     yield "|---|---|---|---|---|"
     for target in TARGETS:
         verdicts = judged(target, stored["cells"])
-        counts = (sum(each.verdict == word for each in verdicts) for word in ("met", "unclear", "missed"))
+        counts = [sum(each.verdict == word for each in verdicts) for word in ("met", "unclear", "missed")]
+        if not counts[1] + counts[2]:
+            met.append(target.about)
+            continue
         worst = max(verdicts, key=lambda each: each.distance)
         name = f"{worst.at.rpartition(' ')[0]}: {worst.shown}" if worst.distance > 0 else NONE
         yield f"| {target.about} | {' | '.join(map(str, counts))} | {name} |"
+    yield f"\nThe other {len(met)} of {len(TARGETS)} targets were met on all of their tables."
 
 
 def _plans(plans: Plans) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.data.files import add_data_option
 from benchmarks.papers.index import FOLDER, PAPERS, index_tables, paper_of
-from benchmarks.papers.paper import Paper, claims_table, linked, run, shown, written
+from benchmarks.papers.paper import Paper, parts, run, written
 from benchmarks.parts import PUBLISHED
 
 _FIGURES = FOLDER.parent / "figures"
@@ -52,11 +52,10 @@ def publish(paper: Paper, result: dict[str, object], folder: Path) -> None:
     stored = PUBLISHED / f"papers_{PAPERS[paper.name]}.json"
     stored.write_text((folder / "result.json").read_text(encoding="utf-8"), encoding="utf-8")
     paper.draw(result, _FIGURES)
-    tables = {name: list(lines) for name, lines in paper.tables(result).items()}
-    text = (FOLDER / f"{paper.name}.md").read_text(encoding="utf-8")
-    for file, numbers in linked(paper.name, text, tables).items():
+    tables, files = parts(paper, (FOLDER / f"{paper.name}.md").read_text(encoding="utf-8"), result)
+    for file, numbers in files.items():
         (FOLDER / file).write_text(numbers, encoding="utf-8")
-    _rewrite(f"{paper.name}.md", {**shown(text, tables), "claims": claims_table(paper.claims(result))})
+    _rewrite(f"{paper.name}.md", tables)
     _rewrite("index.md", index_tables())
 
 

@@ -140,11 +140,30 @@ def as_csv(lines: Iterable[str]) -> str:
 
 
 def claims_table(claims: Iterable[Claim]) -> Iterator[str]:
-    """Return the paper's claims as a table of the documentation."""
+    """Return the claims that do not simply hold, with our verdicts, as a table of the documentation."""
+    claims = list(claims)
+    others = [claim for claim in claims if claim.verdict != VERDICTS[0]]
+    yield "| where | the paper says | verdict |"
+    yield "|---|---|---|"
+    for claim in others:
+        yield f"| {claim.where} | {claim.says} | {claim.verdict} |"
+    yield ""
+    yield f"The other {len(claims) - len(others)} of {len(claims)} claims hold."
+
+
+def claims_measured(claims: Iterable[Claim]) -> Iterator[str]:
+    """Return the paper's claims with what we measured, as a table."""
     yield "| where | the paper says | we measured | verdict |"
-    yield "|---|---|---|---|"
     for claim in claims:
         yield f"| {claim.where} | {claim.says} | {claim.measured} | {claim.verdict} |"
+
+
+def parts(paper: Paper, page: str, result: Result) -> tuple[dict[str, Iterable[str]], dict[str, str]]:
+    """Return the tables that a paper's page shows, and the CSV files that it links to."""
+    tables = {name: list(lines) for name, lines in paper.tables(result).items()}
+    claims = paper.claims(result)
+    files = linked(paper.name, page, {**tables, "claims measured": list(claims_measured(claims))})
+    return {**shown(page, tables), "claims": claims_table(claims)}, files
 
 
 def _kept(file: Path) -> Iterator[tuple[str, Any]]:

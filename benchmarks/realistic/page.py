@@ -23,16 +23,13 @@ Results = Mapping[str, Mapping[str, Cell]]
 
 
 def page(results: Results, text: str) -> str:
-    """Return the page's text with its tables written afresh."""
+    """Return the page's text with its table written afresh."""
 
-    def covered(cell: Cell, _: Cell) -> str:
+    def shown(cell: Cell, reference: Cell) -> str:
         refused = "" if cell["given"] > 0.995 else f" ({100 * cell['given']:.0f})"
-        return f"{100 * cell['coverage']:.1f}{refused}"
+        return f"{100 * cell['coverage']:.1f}{refused}, {cell['half_width'] / reference['half_width']:.2f}"
 
-    def width(cell: Cell, reference: Cell) -> str:
-        return f"{cell['half_width'] / reference['half_width']:.2f}"
-
-    return written(text, {"coverage": _table(results, covered), "widths": _table(results, width)})
+    return written(text, {"coverage": _table(results, shown)})
 
 
 def as_csv(results: Results) -> str:
@@ -54,9 +51,9 @@ def _table(results: Results, show: Callable[[Cell, Cell], str]) -> Iterator[str]
     """Yield a line for each table and a column for each estimator."""
     there = {estimator for cells in results.values() for estimator in cells}
     columns = [each for each in (_REFERENCE, *ESTIMATORS) if each in there]
-    yield f"| table | runs | {' | '.join(columns)} |"
-    yield "|---" * (len(columns) + 2) + "|"
+    yield f"| table | {' | '.join(columns)} |"
+    yield "|---" * (len(columns) + 1) + "|"
     for at in _ordered(results):
         cells, (name, n) = results[at], at.split()
         shown = (show(cells[each], cells[_REFERENCE]) if each in cells else "" for each in columns)
-        yield f"| {name}, {int(n):,} | {min(int(cell['runs']) for cell in cells.values())} | {' | '.join(shown)} |"
+        yield f"| {name}, {int(n):,} | {' | '.join(shown)} |"

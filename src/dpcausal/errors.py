@@ -4,6 +4,7 @@ Every message says in a sentence what is wrong, and then what to do. Both are pu
 a data type, a price. No message, and no decision to raise an error, depends on a value in the table.
 """
 
+import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,6 +113,15 @@ class NoSuchAttributeError(DpcausalError, AttributeError):
 
 class OtherNameError(NoSuchAttributeError):
     """A name of another library, or a misspelled one."""
+
+
+def require_library(library: str, purpose: str, extra: str) -> None:
+    """Raise unless a library is installed that an extra brings."""
+    if importlib.util.find_spec(library) is None:
+        raise MissingExtraError(
+            problem=f"The library {library}, which {purpose}, is not installed",
+            hint=f'pip install "dpcausal[{extra}]".',
+        )
 
 
 @contextmanager

@@ -24,13 +24,7 @@ class Amount(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """The price of one part.
-
-    Attributes:
-        name: What it is.
-        epsilon: Its epsilon.
-        delta: Its delta.
-    """
+    """The price of one part."""
 
     name: str
     epsilon: float
@@ -47,9 +41,6 @@ class Price:
     No ledger debits more. It debits less where a question was answered before, is asked twice, or is answered with
     Laplace noise, which needs no delta. A ledger with the rule `zcdp` debits rho, as `Study.debits` says.
 
-    Attributes:
-        parts: The parts, in the order in which they are asked.
-
     Example:
         >>> price = Price((Part("overlap", 0.1), Part("effect", 0.2, 1e-6)))
         >>> print(price)
@@ -60,12 +51,7 @@ class Price:
 
     @classmethod
     def of_study(cls, document: Mapping[str, Any], site: str = "") -> Self:
-        """Return the price of all that a study asks of a site, from its plain values, without reading the study.
-
-        Args:
-            document: The values in its file, or its attributes.
-            site: The site, where there are several.
-        """
+        """Return the price of all that a study asks of a site, from its plain values, without reading the study."""
         epsilon = document.get("epsilons", {}).get(site, document["epsilon"])
         required = document.get("requires", {}).items()
         secondary = document.get("secondary", {}).items()

@@ -90,10 +90,6 @@ def debits_of(
     What is asked twice is debited once, and so are all looks of a schedule.
 
     Args:
-        asked: The queries.
-        schema: What is public about the table.
-        as_of: The version of the data.
-        rule: How the ledger adds up prices.
         session: For a secure sum, the digest of the study: its queries are debited together.
     """
     found: dict[str, list[Event]] = {}
@@ -144,21 +140,15 @@ def stored_on(receipts: Sequence[Receipt]) -> str | None:
 
 
 def units_of(
-    n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False
+    n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False, looks: bool = False
 ) -> list[tuple[str, str]]:
-    """Return the number of units, the version of the data and whether answers were stored as lines of a table.
-
-    Args:
-        n: The number of units in the table.
-        receipts: The receipts of the result.
-        outside: How many of them are outside the comparison.
-        noisy: Whether that has noise.
-    """
+    """Return the number of units, the version of the data and whether answers were stored as lines of a table."""
     about, said = ("about ", " (noisy)") if noisy else ("", "")
     compared = f", of which {about}{n - outside:,.0f} are compared{said}" if outside else ""
     lines, version, days = [("units", f"{n:,}{compared}")], as_of(receipts), stored_on(receipts)
     lines += [("data as of", version)] if version else []
     again = "If the table changed since, open it as a new version (as_of), which is paid for again"
+    again = "A look is never drawn again: what changed since counts at the next one" if looks else again
     return lines + ([("stored answer", f"made on {days}; the table was not read. {again}")] if days else [])
 
 
@@ -175,24 +165,14 @@ def format_receipt(receipt: Receipt) -> str:
 
 @dataclass(frozen=True)
 class Noisy:
-    """Integers that hold their noise. In the vault only `vault.noise.Sampler` makes them.
-
-    Attributes:
-        ticks: The integers, in the order of the query's coordinates.
-    """
+    """Integers that hold their noise. In the vault only `vault.noise.Sampler` makes them."""
 
     ticks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class PublicValue:
-    """A number that leaves without noise. Its query must have declared it.
-
-    Attributes:
-        name: What the number is.
-        value: The number.
-        because: Why it needs no noise.
-    """
+    """A number that leaves without noise. Its query must have declared it."""
 
     name: str
     value: float
@@ -294,7 +274,6 @@ class Release:
         """Return functions of the released numbers, with all noise in them to first order.
 
         Args:
-            names: What each is.
             formula: It takes what returns the number of a name, as `value` does, and returns the estimates.
             sampling: The covariance of their sampling errors.
         """
@@ -373,8 +352,6 @@ class Contribution:
 
     Attributes:
         masked: For each coordinate, the integer with its share of noise and its mask, modulo 2^64.
-        question: The digest of what was asked.
-        receipt: The debit that paid for it.
     """
 
     masked: tuple[int, ...]

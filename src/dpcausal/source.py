@@ -48,52 +48,47 @@ class Source(Protocol):
         ...
 
 
-@runtime_checkable
-class NarrowableSource(Source, Protocol):
-    """A source whose outcome can be given narrower bounds: a vault or a rehearsal.
+def narrowed(source: Source, low: float, high: float) -> Source:
+    """Return a source with narrower public bounds of the outcome.
 
     Privacy: bounds are public numbers, such as ones that were computed from releases. Every unit's outcome is moved to
     the nearer bound by itself, so every proof holds as for a table that was declared with these bounds. The ledger is
     the same, and the bounds are part of every question, so that answers for other bounds are other answers.
-    """
-
-    def narrowed(self, low: float, high: float) -> Source:
-        """Return the same source with narrower public bounds of the outcome."""
-        ...
-
-
-def narrowed(source: Source, low: float, high: float) -> Source:
-    """Return a source with narrower public bounds of the outcome.
 
     Raises:
         TableError: If the source has its bounds fixed, as a coordinator of many sites has.
     """
-    if not isinstance(source, NarrowableSource):
-        raise TableError(
-            expected="a source whose outcome can be given narrower bounds: a Vault or a Rehearsal",
-            got=type(source).__name__,
-            hint="declare narrower public bounds in the schema instead.",
-        )
-    return source.narrowed(low, high)
+    return _able(source, "narrowed", "whose outcome can be given narrower bounds", "")(low, high)
 
 
-@runtime_checkable
-class ScalableSource(Source, Protocol):
-    """A source whose covariates can be seen by their scores on public scales: a vault or a rehearsal.
+def scaled(source: Source, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Source:
+    """Return a source with covariates by their scores on public scales; see `Schema.scaled`.
 
     Privacy: the knots of a scale are public numbers, such as ones that were computed from releases. Every unit's value
     becomes its score by itself, within the same limits, so every proof holds as for a table that was declared so. The
     ledger is the same, and the knots are part of every question, so that answers for other scales are other answers.
-    """
 
-    def scaled(self, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Source:
-        """Return the same source with covariates by their scores; see `Schema.scaled`."""
-        ...
+    Raises:
+        TableError: If the source has its declarations fixed, as a coordinator of many sites has.
+    """
+    return _able(source, "scaled", "whose covariates can be given scales", "of the covariates ")(scales, indicators)
+
+
+def _able(source: Source, method: str, what: str, bounds: str) -> Callable[..., Source]:
+    """Return a method that vaults and rehearsals have, and sources with fixed declarations have not."""
+    found: Callable[..., Source] | None = getattr(source, method, None)
+    if found is None:
+        raise TableError(
+            expected=f"a source {what}: a Vault or a Rehearsal",
+            got=type(source).__name__,
+            hint=f"declare narrower public bounds {bounds}in the schema instead.",
+        )
+    return found
 
 
 def is_scalable(source: Source) -> bool:
     """Return whether the covariates of a source can be given scales: not those of a sum over sites."""
-    found: bool = getattr(source, "is_scalable", isinstance(source, ScalableSource))
+    found: bool = getattr(source, "is_scalable", hasattr(source, "scaled"))
     return found
 
 
@@ -112,29 +107,11 @@ def answered(source: Source, query: Query) -> tuple[Guarantee, ...]:
     return found(query)
 
 
-def scaled(source: Source, scales: Mapping[str, Scale], indicators: Collection[str] = ()) -> Source:
-    """Return a source with covariates by their scores on public scales; see `Schema.scaled`.
-
-    Raises:
-        TableError: If the source has its declarations fixed, as a coordinator of many sites has.
-    """
-    if not isinstance(source, ScalableSource):
-        raise TableError(
-            expected="a source whose covariates can be given scales: a Vault or a Rehearsal",
-            got=type(source).__name__,
-            hint="declare narrower public bounds of the covariates in the schema instead.",
-        )
-    return source.scaled(scales, indicators)
-
-
 class WrappedSource:
     """A source that passes everything on to another one. Subclasses override `release`.
 
     It has only what every source has: what else a vault can do, such as its ledger, is out of reach. `innermost` tells
     whether two sources hold the same units.
-
-    Args:
-        source: The other source.
     """
 
     def __init__(self, source: Source) -> None:
@@ -222,7 +199,6 @@ class RequiringSource(WrappedSource):
     """A source as queries see it that require some covariates: units that lack one of them are outside the comparison.
 
     Args:
-        source: The other source.
         required: The covariates; one that declares `missing` is never lacking.
     """
 
@@ -302,8 +278,6 @@ def units_compared(source: Source, release: Release, value: ValueOf | None = Non
     """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise.
 
     Args:
-        source: What was asked.
-        release: What was released.
         value: In a formula, what returns the number of a name in place of the release.
     """
     if source.arm_sizes is not None:

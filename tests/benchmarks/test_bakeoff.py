@@ -20,6 +20,7 @@ RESULTS = json.loads((PUBLISHED / "bakeoff.json").read_text(encoding="utf-8"))
 def test_page_shows_the_stored_results() -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.generated(RESULTS) in text
+    assert page.PAGE.with_suffix(".csv").read_text(encoding="utf-8") == page.simplified()
     few = [cell for key, cell in RESULTS["cells"].items() if key.endswith(" 5000")]
     ours, plain = ([100 * cell[key]["coverage"] for cell in few] for key in (OURS, NONE))
     words = f"covered in {min(ours):.0f} to {max(ours):.0f} % of the tables of a kind, and intervals without privacy in"

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from benchmarks.audit_figure import drawn
 from benchmarks.figures import FOLDER, card
 from benchmarks.pictures import BLUE, compact, keep
+from dpcausal.audit.finding import Finding
 
 
 def test_text_is_never_rounded() -> None:
@@ -26,3 +28,14 @@ def test_figure_is_stored_the_same_each_time(tmp_path: Path) -> None:
 
 def test_card_of_the_start_page_shows_the_effect_that_the_next_page_prints() -> None:
     assert (FOLDER / "card.svg").read_text(encoding="utf-8") == card(), "write the card anew: benchmarks.figures.card"
+
+
+def test_a_figure_of_an_audit_has_a_line_for_each_pair_of_tables() -> None:
+    numbers = {"epsilon": 1.0, "delta": 0.0, "exact": 0.9, "bound": 0.8, "confidence": 0.999, "runs": 10}
+    findings = [
+        Finding("epsilon", f"target {target}", passed=True, detail=f"{place}: x", numbers=numbers)
+        for target in range(5)
+        for place in range(4)
+    ]
+    panels = [panel for panel in drawn(findings).axes if panel.get_visible()]
+    assert [len(panel.patches) for panel in panels] == [4] * 5

@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-from benchmarks.papers.paper import written
 from benchmarks.parts import PUBLISHED
 from benchmarks.pooling import Setting, agreement, errors
-from benchmarks.robust_pooling import LIE, tables, without_intervals, wrong_site
 
 PAGE = Path(__file__).parents[2] / "docs" / "pooling-evidence.md"
 
@@ -23,23 +21,8 @@ def test_floored_rule_is_no_worse_than_the_printed_rule() -> None:
     assert float(str(plain["z"])) < 3
 
 
-def test_median_resists_a_wrong_site_and_the_others_warn() -> None:
-    rules = wrong_site(3, LIE, 5)["rules"]
-    assert rules["median"]["rmse"] < 0.05
-    for rule in ("minimum_variance", "inverse_variance", "sample_size", "largest"):
-        assert rules[rule]["rmse"] > 0.2
-        assert rules[rule]["warned"] == 1
-
-
-def test_keeping_sites_without_an_interval_is_no_worse() -> None:
-    rmse = without_intervals("any four", 60)["rmse"]
-    assert rmse["kept"]["minimum_variance"] < rmse["left out"]["minimum_variance"]
-
-
 def test_page_agrees_with_the_stored_result() -> None:
-    stored = json.loads((PUBLISHED / "robust_pooling.json").read_text(encoding="utf-8"))
     page = PAGE.read_text(encoding="utf-8")
-    assert written(page, tables(stored)) == page
     covered = json.loads((PUBLISHED / "pooling.json").read_text(encoding="utf-8"))["coverage"]
     median = [line for line in covered if line["rule"] == "median" and line["coverage"] is not None]
     shares = [

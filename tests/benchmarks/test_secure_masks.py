@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.papers.paper import written
 from benchmarks.parts import PUBLISHED
-from benchmarks.secure_masks import COUNTS, SITES, tables
+from benchmarks.secure_masks import COUNTS, SITES, costs, tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "proofs" / "secure_sums.md"
 
@@ -36,3 +36,4 @@ def test_costs_are_stored_for_all_sizes() -> None:
 def test_page_agrees_with_the_stored_result() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert written(page, tables(stored())) == page
+    assert PAGE.with_suffix(".csv").read_text(encoding="utf-8") == costs(stored())

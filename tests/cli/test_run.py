@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import sqlite3
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +104,7 @@ def test_without_a_person_nothing_is_spent_unless_it_is_said() -> None:
 
 @pytest.mark.parametrize(("typed", "code", "price"), [("n\n", 1, 0.0), ("\n", 1, 0.0), ("y\n", 0, 1.0)])
 def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, code: int, price: float) -> None:
-    monkeypatch.setattr(sys.modules["dpcausal.cli.run"], "_is_terminal", lambda: True)
+    monkeypatch.setattr("dpcausal.cli.requirements._is_terminal", lambda: True)
     create(3)
     done = run("plain", typed=typed)
     assert done.exit_code == code
@@ -116,7 +115,7 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, code: in
 def test_before_the_yes_it_says_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     create(3)
     assert "plain: nothing is spent yet" in run("plain", "--yes").stderr
-    monkeypatch.setattr(sys.modules["dpcausal.cli.run"], "_is_terminal", lambda: True)
+    monkeypatch.setattr("dpcausal.cli.requirements._is_terminal", lambda: True)
     done = run("robust", typed="n\n")
     assert "robust: nothing more is spent yet" in done.stderr
     assert spent() == 1.0

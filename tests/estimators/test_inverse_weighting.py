@@ -11,6 +11,7 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import RefusedError
 from dpcausal.queries.features import Estimand
 from dpcausal.vault.table import open_table
+from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -124,3 +125,17 @@ def test_debiased_weights_undo_the_bias_of_noise() -> None:
     plain, debiased = (shares @ [control_weight(each, shrink) for each in noisy] for shrink in (0.0, sd**2 / 2))
     assert plain > 1.1 * wanted
     assert debiased == pytest.approx(wanted, rel=0.12)
+
+
+def test_means_of_arms_have_the_error_of_their_sizes() -> None:
+    """Not of the outcome's level, which gave the error to one arm: a third of the control arm's where few have one."""
+    random = np.random.default_rng(0)
+    x, t = random.uniform(0, 1, 20_000), random.integers(0, 2, 20_000)
+    y = (random.random(20_000) < 0.1 + 0.02 * t).astype(int)
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Binary("y"), covariates=[dpc.Real("x", 0, 1, typical=(0.05, 0.95))])
+    source = fresh_noise(pa.table({"t": t, "y": y, "x": x}), schema)
+    means = dpc.InverseWeighting(covariates=["x"], estimand="ATE").estimate(source, epsilon=20.0).arm_means
+    assert means is not None
+    for place, risk in enumerate((0.1, 0.12)):
+        line = [float(place == at) for at in range(2)]
+        assert means.sampling_sd(line) == pytest.approx((risk * (1 - risk) / 10_000) ** 0.5, rel=0.15)

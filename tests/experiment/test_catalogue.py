@@ -13,6 +13,7 @@ import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.experiment.template import experiment_to_fill_in
+from dpcausal.experiment.watch import Watched, watch_page, watch_text
 
 CATALOGUE = """
 version = 1
@@ -266,3 +267,16 @@ def test_watch_shows_an_experiment_whose_file_has_a_slip(tmp_path: Path, slip: s
     (shown,) = json.loads(words)["experiments"]
     assert shown["name"] == "checkout"
     assert shown["problem"]
+
+
+def test_commands_say_what_a_file_is_and_which_of_two_is_meant(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text('version = 2\nname = "x"\n[estimator]\nname = "difference_in_means"\n', encoding="utf-8")
+    _, said = ask("plan", study, "--n", "100")
+    assert "is a study" in " ".join(said.split())
+    _, said = ask("init", study.with_name("users.parquet"), "--catalogue", tmp_path / "none.toml")
+    assert "[metrics.revenue]" in said
+    one, other = (Watched(file=f"{name}.toml", name="checkout") for name in ("a", "b"))
+    assert "checkout (a.toml)" in watch_text([one, other])
+    assert "checkout (b.toml)" in watch_page([one, other])
+    assert "toml" not in watch_text([one])

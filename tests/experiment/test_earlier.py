@@ -147,3 +147,50 @@ def test_file_holds_what_is_earlier() -> None:
 def test_what_cannot_be_earlier_is_refused(make: object, words: str) -> None:
     with pytest.raises(DpcausalError, match=words):
         make()  # type: ignore[operator]
+
+
+def test_bounds_that_hold_many_units_widen_or_refuse() -> None:
+    """Bounds at 5, 2.5 and 1 standard deviations take 0, 11 and 38 % off an effect, in units that are as large."""
+    random = np.random.default_rng(6)
+    arm = random.choice(["old", "blue"], 20_000)
+    views, rate = np.minimum(random.poisson(random.gamma(2, 5, 20_000)), 60), random.beta(2, 6, 20_000)
+    clicks = [random.binomial(views, np.minimum(rate * lift, 1)) for lift in (1, 1.15)]
+    truth = (clicks[1].sum() - clicks[0].sum()) / views.sum()
+    table = pa.table({"arm": arm, "views": views, "clicks": np.where(arm == "blue", clicks[1], clicks[0])})
+    clicks_of, views_of = (dpc.Real(name, 0, 60, missing=0) for name in ("clicks", "views"))
+    effects = []
+    for bound in (12, 6, 2.5):
+        earlier = dpc.Earlier(slope=0.25, low=-bound, high=bound)
+        metrics = [dpc.Metric(clicks_of, denominator=views_of, earlier=earlier), dpc.Metric(views_of)]
+        asked = replace(EXPERIMENT, metrics=metrics, treatment=dpc.Treatment("arm", arms=("old", "blue")))
+        card = asked.run(dpc.Vault(table, asked.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
+        effects.append(card.effect("clicks per views", "arm=blue"))
+    usual, narrow, narrowest = effects
+    assert usual.bias_bound == 0
+    assert not any("count as these" in note for note in usual.notes)
+    assert narrow.bias_bound > 0.1 * narrow.estimate
+    assert any("count as these, so that the metric moves less" in note for note in narrow.notes)
+    low, high = narrow.interval(0.95)
+    assert low < truth < high
+    assert "beyond the earlier bounds" in narrowest.no_interval
+    assert any(text.startswith("few units are beyond the bounds of clicks less 0.25") for text in usual.assumptions)
+
+
+def test_a_numerator_that_is_a_metric_shows_what_bounds_take_off() -> None:
+    """One unit in a hundred has 30 clicks more in one arm, which bounds hold: its mean tells."""
+    random = np.random.default_rng(7)
+    arm, views = random.choice(["old", "blue"], 20_000), np.minimum(random.poisson(10, 20_000), 40)
+    clicks = random.binomial(views, 0.2) + 30 * (random.random(20_000) < 0.01) * (arm == "blue")
+    table = pa.table({"arm": arm, "views": views, "clicks": clicks})
+    column = dpc.Real("clicks", 0, 70, missing=0)
+    metric = dpc.Metric(column, denominator=VIEWS, earlier=dpc.Earlier(slope=0.2, low=-8, high=8))
+    effects = []
+    for metrics in ([metric, dpc.Metric(VIEWS)], [metric, dpc.Metric(VIEWS), dpc.Metric(column)]):
+        asked = replace(EXPERIMENT, metrics=metrics, treatment=dpc.Treatment("arm", arms=("old", "blue")))
+        card = asked.run(dpc.Vault(table, asked.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100)))
+        effects.append(card.effect("clicks per views", "arm=blue"))
+    alone, counted = effects
+    assert counted.bias_bound == pytest.approx(0.022, abs=0.003)
+    assert alone.bias_bound < counted.bias_bound
+    low, high = counted.interval(0.95)
+    assert low < 0.03 < high

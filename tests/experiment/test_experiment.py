@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
 import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.errors import BudgetExceededError, DpcausalError
+from dpcausal.experiment.page import _table
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, half_width, inverted_half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
@@ -288,3 +290,81 @@ def test_a_covariate_that_costs_more_noise_than_it_saves_is_named() -> None:
             if said:
                 promised = int(said.split("about ")[1].split("%")[0])
     assert 100 * (1 - widths[2_000, None] / widths[2_000, before]) == pytest.approx(promised, abs=3)
+
+
+def test_an_experiment_compares_every_arm_and_needs_none_named() -> None:
+    three = dpc.Treatment("arm", arms=("old", "blue", "green"), labels=("old", "blue", "green"))
+    for experiment in (replace(EXPERIMENT, treatment=three), EXPERIMENT):
+        assert {line.treated for line in experiment.rehearsed(9_000).lines} == {"blue", "green"}
+    named = EXPERIMENT.to_toml()
+    unnamed = "\n".join(line for line in named.splitlines() if not line.startswith("compare ="))
+    assert unnamed.count("\n") < named.count("\n")
+    assert dpc.Experiment.from_toml(unnamed) == EXPERIMENT
+    assert replace(EXPERIMENT, treatment=three) == EXPERIMENT
+
+
+def test_plan_expects_a_share_and_says_what_it_assumes_and_what_is_next(tmp_path: Path) -> None:
+    metric = dpc.Metric(dpc.Binary("bought", missing=0))
+    trial = dpc.Experiment(
+        name="x", treatment=dpc.Treatment("t"), metrics=[METRICS[0], metric], epsilon=1.0, delta=1e-6
+    )
+    for first, at in ((trial, 1), (replace(trial, metrics=[metric]), 0)):  # as covariate, and as outcome, of the schema
+        line = first.rehearsed(100_000, {"bought": 0.02}).lines[at]
+        assert line.sampling_sd == pytest.approx(math.sqrt(0.02 * 0.98 * 4 / 100_000), rel=0.05)
+    for wrong in ({"bought": (0, 1)}, {"bought": 2}, {"bougth": 0.02}, {trial.metrics[0].columns[0]: 0.5}):
+        with pytest.raises(DpcausalError, match="typical"):
+            trial.rehearsed(100_000, wrong)
+    (tmp_path / "x.toml").write_text(trial.to_toml(), encoding="utf-8")
+    words = ["experiment", "plan", f"{tmp_path}/x.toml", "--n", "1000", "--typical", "bought:0.02"]
+    said = " ".join(CliRunner().invoke(app, words).output.split())
+    assert "numbers around the middle of their bounds" in said
+    assert "bought." not in said.split("These are")[1].split("Next")[0]
+    assert "--epsilon 1 --delta 1e-06 --as-of VERSION" in said
+
+
+def test_slips_of_a_declaration_are_named_alone() -> None:
+    """A team with thirty metrics is told the one that is there twice, not all of them."""
+    many = [dpc.Metric(dpc.Real(f"metric {at}", 0, 1, missing=0)) for at in range(30)]
+    with pytest.raises(DpcausalError, match=r"different names: metric 7\.\n"):
+        replace(EXPERIMENT, metrics=[*many, many[7]])
+    with pytest.raises(DpcausalError, match="names a metric twice: bought"):
+        dpc.DecisionRule(goals=["bought"], guardrails=[dpc.Guardrail("bought", 0.1)])
+    study = 'version = 2\nname = "x"\n'
+    with pytest.raises(DpcausalError) as found:
+        dpc.Experiment.from_toml(study)
+    assert "Renamed" not in str(found.value)
+
+
+def test_large_delta_and_small_p_values_are_said() -> None:
+    card = run(replace(EXPERIMENT, delta=0.01))
+    assert "delta 0.01 is not far below 1 / " in " ".join(str(card).split())
+    assert "delta 0.01 is not far below" in card.to_html()
+    assert "not far below" not in str(run(replace(EXPERIMENT, delta=1e-6)))
+    assert "p < 1e-6" in str(replace(card.sample_ratio, p_value=0.0))
+    assert not any(line.endswith("  0  better") for line in str(card).splitlines())
+
+
+def test_check_reads_the_file_of_an_experiment(tmp_path: Path) -> None:
+    """Amounts as text, and an arm that is not declared, before anything is paid."""
+    table = pa.table(TABLE)
+    place = table.column_names.index("revenue")
+    table = table.set_column(place, "revenue", pa.array([f"about {each:.2f}" for each in TABLE["revenue"]]))
+    pa.parquet.write_table(table, tmp_path / "users.parquet")
+    (tmp_path / "x.toml").write_text(EXPERIMENT.to_toml(), encoding="utf-8")
+    words = ["check", f"{tmp_path}/x.toml", "--table", f"{tmp_path}/users.parquet"]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code == 0, found.output
+    assert all(line.startswith("[not private") for line in found.output.splitlines())
+    assert re.search(r"outcome revenue: .*not read as declared|revenue.*not read", found.output)
+
+
+def test_a_metric_that_is_hardly_known_does_not_flatten_the_others() -> None:
+    card = run(EXPERIMENT)
+    first, *others = card.lines
+    wide = replace(first, lift=0.3, lift_low=-0.7, lift_high=90.0)
+    same = [replace(line, lift=0.1, lift_low=0.05, lift_high=0.15) for line in others]
+    bars = re.findall(r'<line class="[a-z]+" x1="([0-9.]+)" x2="([0-9.]+)"', _table([wide, *same]))
+    drawn = [(float(low), float(high)) for low, high in bars if low != "50"]
+    assert all(0 <= low <= high <= 100 for low, high in drawn)
+    assert all(high - low > 5 for low, high in drawn[1:])
+    assert drawn[0][1] == 100

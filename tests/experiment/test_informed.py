@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,16 @@ def test_denominator_is_found_by_its_column_whatever_its_metric_is_called() -> N
     assert (known.slope, known.high) == pytest.approx((expected.slope, expected.high), rel=0.5)
     alone = replace(asked, metrics=[clicks, other])
     assert alone.informed_by(run(alone)).metrics[0].earlier is None
+
+
+def test_the_json_of_a_scorecard_says_the_same(tmp_path: Path) -> None:
+    """The next experiment is declared in another quarter, by another process."""
+    FIRST.save(tmp_path / "checkout.json")
+    assert EXPERIMENT.informed_by(tmp_path / "checkout.json") == EXPERIMENT.informed_by(FIRST)
+    EXPERIMENT.rehearsed(N).save(tmp_path / "plan.json")
+    (tmp_path / "list.json").write_text("[]", encoding="utf-8")
+    (tmp_path / "text.json").write_text('{"comparisons": [{}], "sample_ratio": 1}', encoding="utf-8")
+    wrong: list[Any] = [tmp_path / name for name in ("plan.json", "list.json", "text.json", "none.json")]
+    for other in [*wrong, "checkout.json", None]:
+        with pytest.raises(StudyError):
+            EXPERIMENT.informed_by(other)

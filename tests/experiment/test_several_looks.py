@@ -22,9 +22,10 @@ from tests.support.metrics import metric_columns
 WEEKS = [1, 2, 3]
 COLUMNS = metric_columns() | {"week": np.sort(np.random.default_rng(2).integers(1, 4, 9_000))}
 TABLE = pa.table(COLUMNS)
+THREE = dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue", labels=("old", "blue", "green"))
 EXPERIMENT = dpc.Experiment(
     name="checkout",
-    treatment=dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue", labels=("old", "blue", "green")),
+    treatment=THREE,
     metrics=[
         dpc.Metric(dpc.Real("revenue", 0, 60, missing=0), covariate=dpc.Real("before", 0, 60), weight=2),
         dpc.Metric(dpc.Binary("bought", missing=0)),
@@ -190,3 +191,80 @@ def test_what_concerns_looks_is_declared_whole(wrong: dict[str, Any]) -> None:
     alone = replace(EXPERIMENT, cohorts=None, planned_n=None)
     with pytest.raises(DpcausalError, match="no look"):
         alone.run(dpc.Rehearsal(alone.schema, 9_000), look=1)
+
+
+def command(folder: Path, *words: str) -> Any:
+    """Run the experiment in a folder."""
+    asked = ["experiment", "run", f"{folder}/experiment.toml", "--ledger", f"{folder}/ledger.db", "--yes", *words]
+    return CliRunner().invoke(app, asked)
+
+
+def test_a_look_that_is_not_named_draws_nothing(tmp_path: Path) -> None:
+    """Left out, all looks would be drawn from the first week's table, and later weeks would be in none of them."""
+    vault = dpc.Vault(TABLE, EXPERIMENT.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=1e-5))
+    with pytest.raises(DpcausalError, match="3 looks, and none was named"):
+        EXPERIMENT.run(vault)
+    assert vault.ledger.spent.epsilon == 0
+    (tmp_path / "experiment.toml").write_text(replace(EXPERIMENT, epsilon=1.0).to_toml(), encoding="utf-8")
+    ledger = dpc.Ledger.create(f"sqlite:///{tmp_path}/ledger.db", dpc.Budget(epsilon=1, delta=1e-6), as_of="week 1")
+    pa.parquet.write_table(TABLE, tmp_path / "users.parquet")
+    found = command(tmp_path, "--table", f"{tmp_path}/users.parquet", "--as-of", "week 2", "--new-version")
+    assert found.exit_code != 0
+    assert list(ledger.versions) == ["week 1"]
+
+
+def test_a_new_version_that_has_not_grown_is_not_drawn(tmp_path: Path) -> None:
+    """The job of week 2 ran before its table was there."""
+    (tmp_path / "experiment.toml").write_text(replace(EXPERIMENT, epsilon=1.0).to_toml(), encoding="utf-8")
+    ledger = dpc.Ledger.create(f"sqlite:///{tmp_path}/ledger.db", dpc.Budget(epsilon=1, delta=1e-6), as_of="week 1")
+    for week in (1, 2):
+        so_far = TABLE.filter(pa.compute.less_equal(TABLE["week"], week))
+        pa.parquet.write_table(so_far, tmp_path / f"{week}.parquet")
+    first, *second = [f"{tmp_path}/1.parquet", "--new-version", "--as-of", "week 2", "--look", "2"]
+    assert command(tmp_path, "--table", first, "--as-of", "week 1", "--look", "1").exit_code == 0
+    for _ in range(2):  # schedulers try again
+        found = command(tmp_path, "--table", first, *second)
+        assert found.exit_code != 0
+        assert "nobody has entered" in found.output.replace("\n", " ")
+    answers = [entry.kind for entry in ledger.entries()]
+    grown = ["--new-version", "--as-of", "week 2 again", "--look", "2"]
+    found = command(tmp_path, "--table", f"{tmp_path}/2.parquet", *grown)
+    assert found.exit_code == 0, found.output
+    assert "look 2 of 3" in found.output.replace("\n", " ")
+    same = ["--table", f"{tmp_path}/2.parquet", "--new-version", "--as-of", "week 3", "--look", "3"]
+    assert command(tmp_path, *same).exit_code != 0
+    assert command(tmp_path, *same, "--unchanged").exit_code == 0
+    assert "count in none" not in found.output.replace("\n", " ")  # it was drawn from the table that had grown
+    assert answers.count("debit") == [entry.kind for entry in ledger.entries()].count("debit") == 1
+
+
+def test_units_of_no_declared_arm_and_of_no_look_so_far_are_counted() -> None:
+    """An arm that is left out of the declaration does not move the ratio of the others."""
+    arms = dpc.Treatment("arm", arms=("old", "blue"))
+    two = replace(EXPERIMENT, treatment=arms, cohorts=None, planned_n=None)
+    for experiment, outside in ((two, (COLUMNS["arm"] == "green").sum()), (replace(two, treatment=THREE), None)):
+        vault = dpc.Vault(TABLE, experiment.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=1e-5))
+        card = experiment.run(vault)
+        assert card.sample_ratio.units == 9_000
+        if outside is None:
+            assert card.sample_ratio.outside is None
+            assert "outside" not in str(card)
+        else:
+            assert card.sample_ratio.outside == pytest.approx(outside, abs=5)
+            assert not card.sample_ratio.mismatch
+            assert "count in none of the arms" in " ".join(str(card).split())
+            assert "count in none of the arms" in card.to_html().partition("Verdicts")[0]
+            assert json.loads(card.to_json())["sample_ratio"]["outside"] == card.sample_ratio.outside
+    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=100, delta=1e-5), as_of="week 1")
+    first = dpc.Vault(TABLE, EXPERIMENT.schema, ledger=ledger, as_of="week 1")
+    early = " ".join(str(EXPERIMENT.run(first, look=1)).split())
+    assert "that the table is the one of this look" in early
+    assert "never drawn again" in " ".join(str(EXPERIMENT.run(first, look=1)).split())
+
+
+def test_noise_alone_is_not_counted_as_units_outside() -> None:
+    """At a small epsilon the sizes add up to another number than n, by noise."""
+    experiment = replace(EXPERIMENT, epsilon=0.02, delta=0.0, cohorts=None, planned_n=None)
+    for _ in range(20):
+        vault = dpc.Vault(TABLE, experiment.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+        assert experiment.run(vault).sample_ratio.outside is None

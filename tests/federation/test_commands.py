@@ -111,8 +111,11 @@ def test_key_and_fingerprint_are_printed(workspace: Path, federation: Federation
 
 
 @pytest.mark.xdist_group("federation")
-def test_fingerprint_is_the_one_that_init_printed(tmp_path: Path) -> None:
+def test_fingerprint_is_the_one_that_init_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("nvflare")
+    from tests.support.nvflare_commands import nvflare_here  # noqa: PLC0415 (needs an extra)
+
+    monkeypatch.setattr("dpcausal.federation.transports.nvflare.provision._nvflare", nvflare_here)
     printed = run("init", tmp_path / "workspace", "anna", "--host", "localhost").output
     (line,) = (line for line in printed.splitlines() if line.startswith("SHA256:"))
     assert run("fingerprint", tmp_path / "workspace").output == f"{line}\n"
@@ -185,6 +188,23 @@ def test_admit_announces_a_site_only_when_all_is_done(
     assert "is in the roster" not in refused.output
     assert (workspace / "roster.toml").read_text() == before
     assert not signed.exists()
+
+
+def test_key_of_a_requester_is_not_admitted_as_that_of_a_site(workspace: Path) -> None:
+    public = run("key", workspace).output.split()[-1]
+    refused = run("admit", workspace, "east", public, "--units-unknown")
+    assert refused.exit_code == 2
+    assert "the public key of a requester" in refused.output
+
+
+def test_ask_needs_files_or_the_mailbox(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(federation.study().to_toml(), encoding="utf-8")
+    for words, got in (((), "neither"), (("--mailbox", "--files", tmp_path / "exchange"), "both")):
+        refused = run("ask", workspace, study, *words)
+        assert refused.exit_code == 2
+        assert f"not {got}" in refused.output or got in refused.output
+        assert "--files FOLDER or --mailbox" in refused.output
 
 
 def test_hint_of_nvflare_names_no_option_that_our_command_lacks() -> None:

@@ -15,6 +15,7 @@ from dpcausal.federation.coordinator.backup import restore_workspace
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.operation.heartbeat import Heartbeat, hold_lock
+from dpcausal.federation.transports.mailbox.settings import Mailbox
 
 
 def run(*words: object) -> Result:
@@ -63,6 +64,19 @@ def test_sites_that_are_not_connected_are_named(workspace: Workspace) -> None:
     finally:
         os.close(held)
     assert look(workspace.folder)[1]["serving"]["level"] == "broken"
+
+
+def test_end_of_the_mailboxs_certificate_is_told_thirty_days_before(workspace: Workspace) -> None:
+    mailbox = Mailbox.create(workspace.folder / "mailbox", "https://localhost:8443", "sqlite:///mailbox.db", {}, 90)
+    levels = {90: "healthy", 32: "healthy", 29: "attention", 0: "broken"}
+    found: dict[str, Any] = {}
+    for days, level in levels.items():
+        mailbox.renew(days)
+        found = look(workspace.folder)[1]["certificate_mailbox"]
+        assert (found["level"], found["value"]) == (level, days - 1)
+    assert "expired on" in found["words"]
+    (mailbox.folder / "server.pem").unlink()
+    assert look(workspace.folder)[1]["certificate_mailbox"]["level"] == "broken"
 
 
 def test_damaged_store_is_broken(workspace: Workspace) -> None:

@@ -30,7 +30,7 @@ def test_stored_messages_survive_a_kill(tmp_path: Path) -> None:
         printed = [writer.stdout.readline().strip() for _ in range(20)]
         writer.send_signal(signal.SIGKILL)
         printed += writer.stdout.read().split()
-    stored = [text for _, text in Requests(file).messages("request")]
+    stored = [text for _, text, _ in Requests(file).messages("request")]
     assert stored[: len(printed)] == printed
     assert len(stored) <= len(printed) + 1
 
@@ -48,7 +48,7 @@ def test_requests_and_messages_are_stored_in_order(file: str, tmp_path: Path) ->
         ("three", "north", "d"),
     ):
         requests.accept(request, site, text)
-    assert requests.messages("one") == [("north", "a"), ("south", "b")]
+    assert [each[:2] for each in requests.messages("one")] == [("north", "a"), ("south", "b")]
     assert requests.messages_of("study", "north") == ["a", "c"]
     requests.count("one")
     requests.count("one")

@@ -200,7 +200,7 @@ def test_masked_numbers_say_nothing_by_themselves(four: Federation, tmp_path: Pa
     study, store = secure_study(four), tmp_path / "requests.db"
     four.coordinator(study, store=store).run()
     masked = carried(store, study)["masked"]
-    answers = [Message.from_json(claimed_body(text)).answer for _, text in Requests(store).messages(masked.id)]
+    answers = [Message.from_json(claimed_body(text)).answer for _, text, _ in Requests(store).messages(masked.id)]
     highest = [number >> 56 for answer in answers for number in (answer or {})["masked"]]
     assert len(set(highest)) > len(highest) / 2
 

@@ -1,10 +1,12 @@
 """Whether several requests fit together, by either rule, before any of them is reserved."""
 
+from pathlib import Path
+
 import pytest
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
-from dpcausal.ledger import Budget, Ledger
+from dpcausal.ledger import Budget, Ledger, Population
 
 LAPLACE = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
 GAUSSIAN = Event(family="gaussian", epsilon=0.2, delta=1e-6, mu=0.05)
@@ -65,3 +67,25 @@ def test_several_prices_of_one_request_are_reserved_together_or_not_at_all() -> 
     assert [entry.kind for entry in ledger.entries()] == ["open", "grant"]
     with pytest.raises(LedgerError, match="price that was reserved"):
         ledger.grant("both", [LAPLACE], {})
+
+
+def test_refusal_says_what_is_short_and_what_was_free() -> None:
+    """A template's delta met a budget without one, and a question that had changed cost again without a word."""
+    without = opened(Budget(epsilon=0.3))
+    with pytest.raises(BudgetExceededError, match="ask with a delta of at most 0; the budget is") as found:
+        without.check_affords({"a": GAUSSIAN})
+    assert "only where nothing in it changed" not in str(found.value)
+    without.grant("a", LAPLACE, {})
+    with pytest.raises(BudgetExceededError, match="costs nothing only where nothing in it changed"):
+        without.check_affords({"b": Event(family="laplace", epsilon=0.25, delta=0.0, mu=0.0)})
+
+
+def test_a_population_opened_as_a_ledger_asks_for_the_name(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path}/teams.db"
+    Population.create(place, "teams", Budget(epsilon=1)).allocate("headline", Budget(epsilon=0.5), as_of="w")
+    with pytest.raises(LedgerError, match=r"add which ledger: .*POPULATION/EXPERIMENT"):
+        Ledger(place)
+    assert Ledger(f"{place}?ledger=teams/headline").budget == Budget(epsilon=0.5)
+    with pytest.raises(LedgerError) as found:
+        Ledger(f"sqlite:///{tmp_path}/none.db")
+    assert "POPULATION" not in str(found.value)

@@ -199,7 +199,7 @@ def test_an_edited_column_of_buckets_is_found(url: str, ledger: str) -> None:
     [
         ({"layer": "other", "buckets": [0]}, "no layer 'other'; it has page, price"),
         ({"layer": "page"}, "buckets of the layer page from 0 to 3"),
-        ({"buckets": [0]}, "has no layer"),
+        ({"buckets": [0]}, "no layer that they are of"),
         ({"layer": "page", "buckets": [4]}, "from 0 to 3"),
         ({"layer": "page", "buckets": [True]}, "from 0 to 3"),
         ({"layer": "page", "buckets": 3}, "from 0 to 3"),

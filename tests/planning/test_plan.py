@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
@@ -19,9 +20,16 @@ from dpcausal.planning.precision import (
     units_for,
     wrong_sign,
 )
+from tests.support.plans import quick_plans
 from tests.support.slow import sampled
 
 GUARANTEE = dpc.Guarantee(epsilon=1.0)
+
+
+@pytest.fixture
+def _quick() -> Iterator[None]:
+    with quick_plans():
+        yield
 
 
 def schema_of(count: int) -> dpc.Schema:
@@ -156,8 +164,10 @@ def test_where_there_would_be_no_interval_it_says_what_one_takes() -> None:
     document = json.loads(made.to_json())
     assert (document["half_width"], document["smallest_detectable"], document["target_width"]) == (None, None, None)
     assert document["no_interval"]
+    assert document["refused_share"] == made.refusals / 40 > 0.5
 
 
+@pytest.mark.usefixtures("_quick")
 def test_an_outcome_whose_spread_is_unknown_is_said_to_be() -> None:
     unknown = plan(dpc.DifferenceInMeans(), dpc.Rehearsal(schema_of(0), 500), GUARANTEE, covariates=[])
     assert "no standard deviation was given" in str(unknown)
@@ -166,6 +176,7 @@ def test_an_outcome_whose_spread_is_unknown_is_said_to_be() -> None:
     )
 
 
+@pytest.mark.usefixtures("_quick")
 def test_the_study_is_drawn_once_among_the_estimators_that_fit() -> None:
     curves = plan(dpc.RegressionAdjustment(covariates=("x0", "x1")), expected(20_000, 2), GUARANTEE).widths()
     assert "this study" in curves
@@ -177,12 +188,14 @@ def test_the_study_is_drawn_once_among_the_estimators_that_fit() -> None:
         assert halves[0] > halves[-1]
 
 
+@pytest.mark.usefixtures("_quick")
 def test_a_study_that_does_not_adjust_is_said_to_be_not_ranked() -> None:
     made = plan(dpc.DifferenceInMeans(), expected(20_000, 2), GUARANTEE)
     assert "this study is not ranked: not adjusted" in " ".join(str(made).split())
     assert not isinstance(made.ranking.best, dpc.DifferenceInMeans)
 
 
+@pytest.mark.usefixtures("_quick")
 def test_the_ranking_is_about_the_confounders_that_the_study_adjusts_for() -> None:
     made = plan(dpc.RegressionAdjustment(covariates=["x0", "x1"]), expected(20_000, 3), GUARANTEE)
     ranked = next(each for each in made.ranking.candidates if isinstance(each.estimator, dpc.RegressionAdjustment))
@@ -206,6 +219,7 @@ def test_refusals_width_and_what_a_target_takes_agree(epsilon: float, n: int) ->
         assert made.units_needed <= n * 1.01
 
 
+@pytest.mark.usefixtures("_quick")
 def test_it_says_what_poor_overlap_would_cost_where_no_overlap_is_given() -> None:
     adjusted, source = dpc.DoublyRobust(covariates=[f"x{place}" for place in range(8)]), expected(20_000, 8)
     guarantee = dpc.Guarantee(epsilon=1.0, delta=1e-6)
@@ -220,6 +234,7 @@ def test_it_says_what_poor_overlap_would_cost_where_no_overlap_is_given() -> Non
     assert "poor overlap" not in str(poor)
 
 
+@pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize(
     ("estimator", "expects"),
     [
@@ -234,6 +249,7 @@ def test_poor_overlap_is_none_of_a_trial_and_nothing_new_where_it_is_expected(
     assert plan(estimator, replace(expected(20_000, 1), **expects), GUARANTEE, by=["x0"]).poor_overlap is None
 
 
+@pytest.mark.usefixtures("_quick")
 def test_json_holds_what_is_printed() -> None:
     made = plan(dpc.DifferenceInMeans(), expected(500, 1), GUARANTEE, width=0.1)
     document = json.loads(made.to_json())

@@ -1,9 +1,10 @@
 """What proofs assume cannot be moved between vaults, versions, periods, sessions or schemas: each attempt is refused.
 
-The attempts are rows of the table in docs/guarantee.md, by name. For each mechanism that refuses there is a mutant
+The attempts are rows of docs/assumptions.csv, by name. For each mechanism that refuses there is a mutant
 without it, which lets the attempts through that rest on it.
 """
 
+import csv
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -37,8 +38,8 @@ from dpcausal.schema.scale import Scale
 from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.vault import door
 
-PAGE = Path(__file__).parents[2] / "docs" / "guarantee.md"
-HEAD = "| assumption | declared as | held by | refused in |\n|---|---|---|---|\n"
+DOCS = Path(__file__).parents[2] / "docs"
+LISTED = DOCS / "assumptions.csv"
 
 SIZE = 60
 TABLE = pa.table(
@@ -479,19 +480,20 @@ def test_every_attempt_has_its_mechanism() -> None:
 
 
 def rows() -> dict[str, tuple[str, str]]:
-    """What is declared as what, and where a change is refused, by assumption: the table of the page."""
-    lines = PAGE.read_text(encoding="utf-8").partition(HEAD)[2].partition("\n\n")[0].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {name: (declared_as, test) for name, declared_as, _, test in cells}
+    """What is declared as what, and where a change is refused, by assumption: the table that the page links to."""
+    cells = list(csv.reader(LISTED.read_text(encoding="utf-8").splitlines()))
+    assert cells[0] == ["assumption", "declared as", "held by", "refused in"]
+    return {name: (declared_as, test) for name, declared_as, _, test in cells[1:]}
 
 
 def test_table_of_the_page_has_every_attempt_and_names_tests_that_exist() -> None:
     listed = rows()
+    assert f"]({LISTED.name})" in (DOCS / "guarantee.md").read_text(encoding="utf-8")
     assert {name for name, (_, test) in listed.items() if test == "`test_assumptions`"} == {*ATTEMPTS}
     for name, (_, test) in listed.items():
         file, _, function = test.strip("`").partition("::")
         if name not in ATTEMPTS:
-            text = (PAGE.parents[1] / "tests" / f"{file}.py").read_text(encoding="utf-8")
+            text = (DOCS.parent / "tests" / f"{file}.py").read_text(encoding="utf-8")
             assert re.search(rf"^def {function}\(", text, re.MULTILINE), test
 
 

@@ -22,6 +22,7 @@ from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.readers.unicode_files import unicode_files
 from dpcausal.vault.table import open_table
+from tests.support.pooled_databases import pooled_connection
 from tests.support.slow import sampled
 
 nan = float("nan")
@@ -128,7 +129,7 @@ def test_bytes_that_are_not_unicode_in_a_key_disturb_nobody(bad: bytes, way: str
         offsets = np.cumsum([0, *map(len, when)]).astype(np.int32)
         texts = pa.Array.from_buffers(pa.string(), 1000, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(when))])
         table = pa.table({"who": list(range(1000)), "when": texts, "t": [0, 1] * 500, "y": [5.0] * 1000})
-        opened = table if way == "frame" else duckdb.connect().from_arrow(table)
+        opened = table if way == "frame" else pooled_connection().from_arrow(table)
         sums.append(open_table(opened, schema).aggregate({"treatment": 2}, ["outcome", "1"]).tolist())
     assert sums[0] == sums[1] == [[0, 500], [0, 500]]
 
@@ -222,7 +223,7 @@ def test_cell_read_by_a_rule_leaves_other_cells_alone(rule: int, way: str) -> No
         parts = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(cells))]
         texts = pa.Array.from_buffers(pa.string(), len(cells), parts)
         table = pa.table({"t": [1] + [0] * (len(cells) - 1), "y": [5.0] * len(cells), "x": texts})
-        opened = table if way == "frame" else duckdb.connect().from_arrow(table)
+        opened = table if way == "frame" else pooled_connection().from_arrow(table)
         sums = open_table(opened, schema).aggregate({"treatment": 2}, [*names, "1"])
         seen.add((*sums[0].tolist(), sums[1, -1]))
     assert len(seen) == 1
@@ -300,7 +301,8 @@ def test_no_date_however_far_off_decides_on_another(kind: pa.DataType, way: str,
         table = pa.table({"t": [1, 0, 0, 0], "y": [5.0] * 4, "x": cells})
         if way == "file":
             pq.write_table(table, tmp_path / f"{place}.parquet")
-        ways = {"frame": table, "relation": duckdb.connect().from_arrow(table), "file": tmp_path / f"{place}.parquet"}
+        relation = pooled_connection().from_arrow(table) if way == "relation" else None
+        ways = {"frame": table, "relation": relation, "file": tmp_path / f"{place}.parquet"}
         try:
             sums = open_table(ways[way], schema).aggregate({"treatment": 2}, ["covariate_0", "covariate_1", "1"])
             seen.add((*sums[0].tolist(), sums[1, -1]))

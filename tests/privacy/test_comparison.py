@@ -302,7 +302,7 @@ BINARY: Any = dpc.Binary("arm")
 @pytest.mark.parametrize(
     ("declare", "words"),
     [
-        (lambda: dpc.Treatment("arm", arms=(0, 1, 2)), "compare=1"),
+        (lambda: dpc.Schema(dpc.Treatment("arm", arms=(0, 1, 2)), dpc.Real("y", 0, 1)), "compare=1"),
         (lambda: dpc.Treatment("arm", arms="abc"), "list every arm"),
         (lambda: dpc.Treatment("arm", arms=(0, 1), compare=2), "declare every arm"),
         (lambda: dpc.Treatment("arm", arms=(0, 1), undeclared=2), "leave undeclared out"),

@@ -23,6 +23,7 @@ from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.exact_gradients import as_floats, minimise
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.table import open_table
+from tests.support.unit_losses import by_units
 
 Vector = NDArray[np.float64]
 Unit = tuple[int, float, float]
@@ -110,7 +111,7 @@ def test_length_taken_from_the_table_is_caught() -> None:
 @pytest.mark.parametrize("of", [Law.cube, Law.ball])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
 def test_objective_perturbation_keeps_epsilon_at_every_coefficient(of: Callable[[float], Law], epsilon: float) -> None:
-    law = of(epsilon)
+    law = by_units(of(epsilon))
     shares = float(law.query.shares["curvature"] + law.query.shares["gradient"])
     most, _ = largest_ratio(law, epsilon, (1, 2))
     assert 0.5 * epsilon < most <= shares * epsilon
@@ -138,8 +139,20 @@ def test_answer_uses_the_tilt_and_ridge_of_the_proof(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("of", [Law.cube, Law.ball])
+def test_losses_of_a_table_are_those_of_its_units(of: Callable[[float], Law]) -> None:
+    """So that the search may add them up unit by unit: exactly, in tables of any size."""
+    law, random = of(0.5), np.random.default_rng(4)
+    for size in (1, 2, 3_000):
+        units = random.integers(-GRID, GRID + 1, (3, size))
+        batch = {"treatment": units[0] % 2, "covariate_1": units[1], "covariate_2": units[2] % 2}
+        (losses,), (unit_by_unit,) = law.losses, by_units(law).losses
+        at = random.normal(0, 5, 3)
+        assert (losses(at, batch) == unit_by_unit(at, batch)).all()
+
+
+@pytest.mark.parametrize("of", [Law.cube, Law.ball])
 def test_half_the_tilt_or_a_tiny_ridge_is_caught(of: Callable[[float], Law]) -> None:
-    law = of(0.5)
+    law = by_units(of(0.5))
     assert largest_ratio(replace(law, scale=law.scale / 2), 0.5, (1, 2))[0] > 0.5
     assert largest_ratio(replace(law, penalty=law.penalty / 50), 0.5, (1, 2))[0] > 0.5
 
@@ -237,7 +250,7 @@ def test_curvature_of_a_unit_is_within_the_ridge() -> None:
 
 def test_unweighted_losses_are_caught() -> None:
     """The mutant: the same noise for losses that are not divided by lengths."""
-    law = Law.ball(0.5)
+    law = by_units(Law.ball(0.5))
     (losses,) = law.losses
     doubled = replace(law, losses=(lambda at, batch: 2 * losses(at, batch),))
     assert largest_ratio(doubled, 0.5, (1, 2))[0] > 0.5

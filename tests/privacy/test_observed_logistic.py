@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.exact_gradients import as_floats, minimise
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.table import open_table
+from tests.support.unit_losses import UnitByUnit, by_units
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t"),
@@ -56,14 +58,24 @@ def coefficients(units: pa.Table, query: ObjectivePerturbedLogistic, epsilon: fl
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
 def test_both_arms_together_keep_epsilon_at_every_coefficient(epsilon: float) -> None:
     """All tables of up to two units, and all changes of one: of its arm, its covariates, and whether it is seen."""
-    most, tried = largest_ratio(Law.of_outcomes(epsilon), epsilon, (1, 2))
+    most, tried = largest_ratio(by_units(Law.of_outcomes(epsilon)), epsilon, (1, 2))
     assert tried > 5_000
     assert 0.3 * epsilon < most <= SHARES * epsilon
 
 
+@pytest.mark.parametrize("arm", [0, 1])
+def test_losses_of_a_table_are_those_of_its_units(arm: int) -> None:
+    """So that a search may add them up unit by unit: exactly, in tables of any size."""
+    losses = partial(observed_sums, features=FEATURES, arm=arm)
+    unit_by_unit = UnitByUnit(losses)
+    for units in (1, 2, 3_000):
+        batch, at = batch_of(table(units)), np.random.default_rng(units).normal(0, 5, 3)
+        assert (losses(at, batch) == unit_by_unit(at, batch)).all()
+
+
 def test_half_the_tilt_in_each_arm_or_a_tiny_ridge_is_caught() -> None:
     """The mutants: a unit is in one of two arms, but one that stays moves all of that arm's random term."""
-    law = Law.of_outcomes(0.5)
+    law = by_units(Law.of_outcomes(0.5))
     assert largest_ratio(replace(law, scale=law.scale / 2), 0.5, (1, 2))[0] > 0.5
     assert largest_ratio(replace(law, penalty=law.penalty / 50), 0.5, (1, 2))[0] > 0.5
 

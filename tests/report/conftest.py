@@ -23,21 +23,28 @@ def made(schema: dpc.Schema) -> Made:
             apart = ((0.00045, 0.0), (0.0, 0.00045))
             changes["arm_means"] = JointEstimate(("usual care", "training"), risks, apart, ())
         parts: dict[str, Any] = {
-            "estimand": "average treatment effect",
+            "estimand": "average treatment effect over strata with both arms, a stratum counting for less where one "
+            "arm outnumbers the other by more than 3 to 1",
             "arms": ("usual care", "training"),
             "outcome": "score",
             "estimate": 2.0,
             "sampling_sd": 0.3,
             "noise": (NoiseTerm("laplace", 0.2),),
             "n": 1_000,
-            "method": "difference in means",
+            "method": "stratification by race; 3 strata, cap 3",
             "guarantee": dpc.Guarantee(epsilon=1.0),
             "assumptions": ("arms are comparable", *schema.data_handling),
-            "receipts": (Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32),),
+            "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),),
         }
         return dpc.Effect(**parts | changes)
 
     return make
+
+
+def like(study: dpc.Study, n: int = 1_000) -> dict[str, Any]:
+    """What an effect of a study says of its estimator."""
+    planned = study.rehearsed(n)
+    return {name: getattr(planned, name) for name in ("method", "estimand", "target", "clip")}
 
 
 def interval_of(effect: dpc.Effect) -> tuple[float, float] | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 import dpcausal as dpc
+from dpcausal.estimators.propensity import ESTIMANDS
 from dpcausal.release import Receipt
 from dpcausal.report import Report
 from dpcausal.results.site_share import SiteShare
@@ -23,14 +24,14 @@ AGE = dpc.Real("age", 18, 100)
 def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
     """Return a released effect with the given numbers."""
     parts: dict[str, Any] = {
-        "estimand": "average treatment effect",
+        "estimand": "average treatment effect: mean outcome with all treated minus mean outcome with none",
         "arms": ARMS,
         "outcome": schema.outcome.name,
         "n": 4_000,
         "method": "difference in means, noisy arm sizes",
         "guarantee": dpc.Guarantee(epsilon=1.0),
         "assumptions": ("arms are comparable without adjustment, as in a randomised trial", *schema.data_handling),
-        "receipts": (Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+        "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
     }
     return dpc.Effect(**parts | changes)
 
@@ -71,7 +72,7 @@ def inconclusive_trial(**given: Any) -> Report:
         arm_means=means,
         n=900,
         guarantee=dpc.Guarantee(epsilon=0.2),
-        receipts=(Receipt("stratum_contrasts", 0.2, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+        receipts=(Receipt("arm_moments", 0.2, 0.0, 2, "ab" * 32, on="2026-01-20"),),
     )
     study = make_study(schema, epsilon=0.2)
     return Report.of(effect, study, date=DAY, smallest_worthwhile_effect=0.25, **given)
@@ -88,6 +89,7 @@ def observational(**given: Any) -> Report:
         noise=(NoiseTerm("laplace", 0.003),),
         arm_means=risks,
         n=9_105,
+        estimand=ESTIMANDS["ATE"],
         method="ATE by augmented scores with private models of age, ward, propensities clipped to 0.05 and 0.95",
         clip=0.05,
         assumptions=("no confounders but age, ward", *schema.data_handling),
@@ -126,9 +128,7 @@ def federated(**given: Any) -> Report:
         method="random effects over 3 of 4 sites; at each: difference in means, noisy arm sizes",
         sites=shares,
         receipts=tuple(
-            Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20")
-            for each in shares
-            if each.n
+            Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20") for each in shares if each.n
         ),
     )
     return Report.of(effect, make_study(schema), date=DAY, smallest_worthwhile_effect=1.0, **given)

@@ -1,6 +1,7 @@
 """A report is refused if its parts are not of one study, table and ledger, as far as public data shows."""
 
 import dataclasses
+from contextlib import nullcontext
 from datetime import date
 from typing import Any
 
@@ -15,7 +16,7 @@ from dpcausal.report import Picture, Report
 from dpcausal.results.effect import Estimator
 from dpcausal.results.site_share import SiteShare
 from dpcausal.testing import synthetic_table
-from tests.report.conftest import Made, part
+from tests.report.conftest import Made, like, part
 
 DAY = date(2026, 1, 31)
 
@@ -93,6 +94,69 @@ def test_effect_of_another_study_is_refused(
         Report.of(made(**changes), study, date=DAY)
 
 
+BY_FORMULA = {
+    each: dpc.FormulaEstimator(
+        sums={"n": "1", "y": "centred(score)", "x": "centred(age)"},
+        formula=f"middle(score) + {each} / n",
+        estimand=f"mean of {each}",
+    )
+    for each in ("y", "x")
+}
+ESTIMATED: tuple[Estimator, ...] = (
+    dpc.DifferenceInMeans(),
+    *BY_FORMULA.values(),
+    dpc.RegressionAdjustment(covariates=["age"]),
+    dpc.RegressionAdjustment(covariates=["age", "race"]),
+    dpc.DoublyRobust(covariates=["age"]),
+    dpc.DoublyRobust(covariates=["age"], clip=0.2),
+    dpc.InverseWeighting(covariates=["age"]),
+    dpc.InverseWeighting(covariates=["age"], estimand="ATT"),
+    dpc.Stratification(by=("race",), cap=3),
+    dpc.Stratification(by=("race",), cap=5),
+    dpc.Stratification(by=("age",)),
+    dpc.Winsorised(),
+    dpc.QuantileEffects(),
+)
+
+
+def test_effect_of_another_estimator_is_refused(study: dpc.Study, schema: dpc.Schema) -> None:
+    """Also where only the covariates, the estimand, the cap or the formula differ; pooled or summed effects alike."""
+    plain = dataclasses.replace(study, confounders={}, design="trial")
+    studies = [dataclasses.replace(plain, estimator=each) for each in ESTIMATED]
+    effects = [each.rehearsed(1_000) for each in studies]
+    for place, each in enumerate(studies):
+        for other, effect in enumerate(effects):
+            with nullcontext() if other == place else pytest.raises(StudyError, match="an effect of this study, with"):
+                Report.of(effect, each, date=DAY)
+    both = dict.fromkeys(("north", "south"), effects[0])
+    with pytest.raises(StudyError, match="with method 'difference in means adjusted by regression"):
+        Report.of(dpc.pool(both), studies[3], date=DAY)
+    Report.of(dpc.pool(both), studies[0], date=DAY)
+    summed = dataclasses.replace(dpc.pool(both), method=f"{effects[0].method}; from the sums of 2 of 2 sites")
+    Report.of(summed, studies[0], date=DAY)
+    with pytest.raises(StudyError, match="from the sums of 2 of 2 sites"):
+        Report.of(summed, studies[3], date=DAY)
+
+
+def test_clip_that_answers_made_smaller_is_the_studys(study: dpc.Study) -> None:
+    plain = dataclasses.replace(study, confounders={}, design="trial")
+    weighting = dataclasses.replace(plain, estimator=dpc.InverseWeighting(covariates=["age"]))
+    Report.of(dataclasses.replace(weighting.rehearsed(1_000), clip=0.07), weighting, date=DAY)
+    with pytest.raises(StudyError, match=r"with clip 0\.1, not one with 0\.2"):
+        Report.of(dataclasses.replace(weighting.rehearsed(1_000), clip=0.2), weighting, date=DAY)
+    robust = dataclasses.replace(plain, estimator=dpc.DoublyRobust(covariates=["age"]))
+    with pytest.raises(StudyError, match=r"not one with 0\.07"):
+        Report.of(dataclasses.replace(robust.rehearsed(1_000), clip=0.07), robust, date=DAY)
+
+
+def test_diagnosis_of_another_version_of_the_data_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
+    effect = study.estimator.estimate(vault, epsilon=1.0)
+    overlap = dpc.Overlap(by=["race"]).estimate(vault, epsilon=1.0)
+    later = dataclasses.replace(overlap, receipts=(dataclasses.replace(overlap.receipts[0], as_of="2027-01-01"),))
+    with pytest.raises(StudyError, match="effect's version of the data"):
+        Report.of(effect, study, date=DAY, diagnoses=[later])
+
+
 def test_effect_with_other_bounds_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     wider = dataclasses.replace(study.schema, outcome=dpc.Real("score", 0, 100))
@@ -134,21 +198,14 @@ def test_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, s
         Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
 
 
-def test_study_of_another_estimator_is_refused(made: Made, study: dpc.Study) -> None:
-    """Its report would say that an effect is adjusted which is not."""
-    other = dataclasses.replace(study, estimator=dpc.DoublyRobust(covariates=["age"]), confounders={})
-    with pytest.raises(StudyError, match="and the effect is made of stratum_contrasts"):
-        Report.of(made(), other, date=DAY)
-
-
 def test_estimator_is_described_without_its_defaults(made: Made, study: dpc.Study) -> None:
     for estimator, text in (
         (dpc.DifferenceInMeans(), "DifferenceInMeans"),
         (dpc.DoublyRobust(covariates=["age", "race"]), "DoublyRobust (covariates age; race)"),
         (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (covariates age, clip 0.2)"),
     ):
-        asked = dataclasses.replace(study, estimator=estimator, confounders={})
-        report = Report.of(made(receipts=()), asked, date=DAY)
+        named = dataclasses.replace(study, estimator=estimator, confounders={})
+        report = Report.of(made(**like(named)), named, date=DAY)
         assert dict(part(report, "inputs").items)["estimator"] == text
 
 

@@ -81,7 +81,7 @@ def test_budget_plot_shows_cumulative_epsilon_and_budget(vault: dpc.Vault) -> No
 
 
 def test_figure_without_matplotlib_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match="dpcausal\\[plots\\]"):
         uncertainty_plot(made())
 

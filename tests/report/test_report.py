@@ -16,7 +16,7 @@ from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
 from dpcausal.results.site_share import SiteShare
 from dpcausal.uncertainty.interval import NoiseTerm
-from tests.report.conftest import Made, part
+from tests.report.conftest import Made, like, part
 
 DAY = date(2026, 1, 31)
 HOSTILE = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&$\\frac"
@@ -90,7 +90,8 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
         requester=words,
         epsilons={words: 0.5},
     )
-    honest = made(arms=schema.treatment.labels, outcome=schema.outcome.name, assumptions=schema.data_handling)
+    names = {"arms": schema.treatment.labels, "outcome": schema.outcome.name}
+    honest = made(**names, assumptions=schema.data_handling, **like(study))
     effect = dataclasses.replace(
         honest,
         estimand=HOSTILE,
@@ -215,7 +216,7 @@ def test_confounding_is_not_asked_to_move_an_interval_that_includes_zero(made: M
 
 def test_design_without_adjustment_is_stated(made: Made, study: dpc.Study) -> None:
     plain = dataclasses.replace(study, estimator=dpc.DifferenceInMeans(), confounders={})
-    report = Report.of(made(receipts=(Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),)), plain, date=DAY)
+    report = Report.of(made(**like(plain)), plain, date=DAY)
     assert report.verdict.reason == "confounding"
     assert "adjusted for nothing: the arms may differ" in dict(part(report, "summary").items)["Design"]
 
@@ -292,10 +293,9 @@ def test_page_without_matplotlib_says_what_to_install(
 
 
 def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> None:
-    effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+    effect = study.estimator.estimate(vault, epsilon=1.0)
     dpc.DifferenceInMeans().estimate(vault, epsilon=2.0)
-    plain = dataclasses.replace(study, estimator=dpc.DifferenceInMeans(), confounders={})
-    report = Report.of(effect, plain, vault.ledger, date=DAY)
+    report = Report.of(effect, study, vault.ledger, date=DAY)
     assert report.ledger_summary is not None
     assert (
         report.ledger_summary.total.epsilon,
@@ -306,7 +306,7 @@ def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> Non
         7.0,
         1,
     )
-    assert [payment.query for payment in report.ledger_summary.payments] == ["arm_moments"] * 2
+    assert [payment.query for payment in report.ledger_summary.payments] == ["stratum_contrasts", "arm_moments"]
     items = dict(part(report, "privacy").items)
     assert items["this effect"].startswith("epsilon 1, delta 0")
     assert items["everything ever released"] == "epsilon 3, delta 0, in 2 answers"
@@ -371,7 +371,8 @@ def test_study_digest_is_the_one_that_sites_approve(made: Made, study: dpc.Study
 
 def test_adjustment_is_taken_from_the_estimator(made: Made, study: dpc.Study) -> None:
     def adjusted(**changes: Any) -> list[tuple[str, str]]:
-        report = Report.of(made(receipts=()), dataclasses.replace(study, **changes), date=DAY)
+        changed = dataclasses.replace(study, **changes)
+        report = Report.of(made(**like(changed)), changed, date=DAY)
         return [item for item in part(report, "question").items if item[0].startswith("adjusted for")]
 
     assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
@@ -427,7 +428,7 @@ def test_adjustment_names_what_it_does_not_use_show_or_remove(made: Made, study:
     cut = dataclasses.replace(
         study, estimator=dpc.Stratification(by=("race", dpc.Cut("age", [30, 45])), cap=3), confounders={}
     )
-    better = Report.of(made(), cut, date=DAY)
+    better = Report.of(made(**like(cut)), cut, date=DAY)
     assert 0 < better.effect.left_in < report.effect.left_in / 2
     assert "not adjusted for" not in dict(part(better, "summary").items)["Design"]
 
@@ -478,8 +479,8 @@ def test_binary_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:
         treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0), outcome=dpc.Binary("score")
     )
     study = dpc.Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
-    effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.data_handling, risks=(0.2, 0.4))
-    report = Report.of(effect, study, date=DAY)
+    numbers = {"estimate": 0.2, "sampling_sd": 0.03, "risks": (0.2, 0.4)}
+    report = Report.of(made(**numbers, assumptions=schema.data_handling, **like(study)), study, date=DAY)
     assert report.confounding is not None
     assert report.confounding.e_value == pytest.approx(2 + 2**0.5)
 
@@ -532,7 +533,7 @@ def test_interval_is_computed_once(
 
 def test_report_states_the_data_version_and_the_date_of_payment(made: Made, study: dpc.Study) -> None:
     """A stored answer may be old."""
-    receipt = Receipt("stratum_contrasts", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
+    receipt = Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
     effect = made(receipts=(receipt,))
     assert dpc.Effect.from_json(effect.to_json()).as_of == "2026-06-30"
     assert dpc.tidy(effect, backend="pyarrow")["as_of"].to_pylist() == ["2026-06-30"]

@@ -182,6 +182,6 @@ def test_one_call_from_a_table_to_a_curve() -> None:
 
 
 def test_without_matplotlib_a_figure_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"dpcausal\[plots\]"):
         forest_plot(curve_of(GROUPS))

@@ -147,23 +147,26 @@ def test_knots_that_are_no_scale_are_refused(knots: Any) -> None:
 
 
 def test_scale_of_typical_values_has_the_central_share_within() -> None:
-    linear = Scale.of_typical(dpc.Real("age", 0, 120, typical=(40, 80)))
+    linear = dpc.Real("age", 0, 120, typical=(40, 80)).typical_scale
+    assert linear is not None
     assert linear.score_at(80) == pytest.approx(1.645 / 2.6)
     assert linear.score_at(60) == pytest.approx(0)
     assert linear.reach == pytest.approx((60 - 20 * 2.6 / 1.645, 60 + 20 * 2.6 / 1.645))
-    clipped = Scale.of_typical(dpc.Real("age", 35, 85, typical=(40, 80), transform="linear"))
+    clipped = dpc.Real("age", 35, 85, typical=(40, 80), transform="linear").typical_scale
+    assert clipped is not None
     assert clipped.reach == (35, 85)
     assert clipped.score_at(80) == pytest.approx(1.645 / 2.6)
-    log = Scale.of_typical(dpc.Real("creatinine", 0.1, 15, typical=(0.5, 4.5), transform="log"))
+    log = dpc.Real("creatinine", 0.1, 15, typical=(0.5, 4.5), transform="log").typical_scale
+    assert log is not None
     assert len(log.knots) <= 16
     for value in np.geomspace(0.35, 6.4, 30):
         exact = math.log(value / 1.5) / math.log(3) * 1.645 / 2.6
         assert log.score_at(float(value)) == pytest.approx(exact, abs=0.006)
     assert log.reach[0] >= 0.1
-    tight = Scale.of_typical(dpc.Real("x", 1, 10, typical=(1, 10), transform="log"))
+    tight = dpc.Real("x", 1, 10, typical=(1, 10), transform="log").typical_scale
+    assert tight is not None
     assert tight.reach == (1, 10)
-    with pytest.raises(SchemaError, match="typical"):
-        Scale.of_typical(CREATININE)
+    assert CREATININE.typical_scale is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,17 @@ def test_mutants_are_many_and_have_different_names() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 200
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+KINDS = {mutant.name.partition(": ")[2]: mutant for mutant in reversed(MUTANTS)}
+"""The first mutant of each kind, which is tried in every run; the others are costly."""
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param(mutant, id=mutant.name, marks=() if mutant in KINDS.values() else pytest.mark.costly)
+        for mutant in MUTANTS
+    ],
+)
 def test_mutant_is_caught(mutant: Mutant) -> None:
     assert caught_by(mutant)
 

@@ -1,10 +1,12 @@
 """A prepared study states its price, is refused whole, and runs by one call."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.errors import BudgetExceededError
+from dpcausal.errors import BudgetExceededError, StudyError
 from dpcausal.release import Receipt
 
 OVERLAP = {"overlap": {"epsilon": 0.5, "covariates": ["age"]}}
@@ -34,6 +36,22 @@ def test_preparing_states_the_price_and_spends_nothing(table: pa.Table, schema: 
     assert sum(event.epsilon for event in prepared.due.values()) == pytest.approx(1.5)
     assert study.prepare(vault, "north").price.epsilon == 0.75
     assert {entry.kind for entry in vault.ledger.entries()} == {"open", "bind"}
+
+
+def test_vault_that_declares_the_table_otherwise_is_refused_before_anything_is_paid(
+    table: pa.Table, schema: dpc.Schema, study: dpc.Study
+) -> None:
+    wider = replace(schema, outcome=dpc.Real("score", 0, 1_000))
+    for other, words in (
+        (wider, "differs in outcome"),
+        (replace(wider, covariates=()), "differs in outcome, age, race"),
+    ):
+        vault = opened(table, other, 2.0)
+        with pytest.raises(StudyError, match=words):
+            study.prepare(vault)
+        assert not vault.ledger.spent.epsilon
+    more = replace(schema, covariates=(*schema.covariates, dpc.Binary("extra")))
+    assert study.prepare(opened(table.append_column("extra", pa.array([0] * len(table))), more, 2.0)).due
 
 
 def test_running_pays_what_was_due_once(table: pa.Table, schema: dpc.Schema, study: dpc.Study) -> None:

@@ -248,3 +248,8 @@ def test_pooling_is_described_with_the_rule_for_many_sites() -> None:
     words = [replace(STUDY, pooling=pooling).pooling_in_words for pooling in ("automatic", "median", "sums")]
     assert words[0] == "effects of sites, robust from 5 answers on, otherwise minimum_variance"
     assert words[1:] == ["effects of sites, median", "sums at the coordinator"]
+
+
+def test_empty_file_is_called_empty() -> None:
+    with pytest.raises(StudyError, match="The study is empty"):
+        Study.from_toml(" \n")

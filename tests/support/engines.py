@@ -25,7 +25,7 @@ class InOrder:
         self.most_sql_features = getattr(engine, "most_sql_features", 0)
 
     def with_schema(self, schema: Schema) -> "InOrder":
-        """See `SchemaEngine.with_schema`."""
+        """See `with_schema` of the engines."""
         return InOrder(with_schema(self._engine, schema))
 
     def collect(
@@ -87,7 +87,7 @@ class CachedEngine(DuckDBEngine):
         return cls(connection.from_arrow(table), schema, connection=connection)
 
     def with_schema(self, schema: Schema) -> Self:
-        """See `SchemaEngine.with_schema`."""
+        """See `with_schema` of the engines."""
         other = super().with_schema(schema)
         other._columns, other._sums = self._cached.pop(schema, ({}, {}))
         self._cached[schema] = other._columns, other._sums

@@ -6,7 +6,8 @@ and the operating system draw is tested in tests/vault, tests/privacy and tests/
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -59,6 +60,31 @@ def seeded(seed: int = 7) -> Iterator[SeededNoise]:
         noise, make_laplace=source.make_laplace, make_gaussian=source.make_gaussian, secrets=source
     ):
         yield source
+
+
+@contextmanager
+def made_once() -> Iterator[None]:
+    """Draw noise as in production until the end of the block, from samplers of OpenDP's that are made once.
+
+    To make one takes longer than a draw from it. A sampler holds nothing but its scale.
+    """
+    names = ("atom_domain", "vector_domain", "l1_distance", "l2_distance", "make_laplace", "make_gaussian")
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(mock.patch.object(noise, name, _once(getattr(noise, name))))
+        yield
+
+
+def _once(make: Callable[..., Any]) -> Callable[..., Any]:
+    made: dict[tuple[object, ...], tuple[Any, object]] = {}
+
+    def known(*parts: object, **named: object) -> Any:
+        key = (*map(id, parts), *named.items())
+        if key not in made:
+            made[key] = make(*parts, **named), parts  # which are held, so that their ids are not given away
+        return made[key][0]
+
+    return known
 
 
 def _with_noise(ticks: Sequence[int], drawn: NDArray[np.float64]) -> list[int]:

@@ -10,9 +10,9 @@ import tomli_w
 from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site import confirmation
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.changes import Changes
-from dpcausal.federation.site.confirmation import current_state
 from dpcausal.federation.site.decisions import DecisionKind, sign_decision
 from dpcausal.federation.site.people import Person, identity
 from dpcausal.federation.site.policy import FILE, KEY, VERSION, Policy
@@ -29,7 +29,7 @@ def make_site_folder(
     folder: Path, name: str, table: pa.Table, schema: Schema, requesters: Mapping[str, str], **changes: object
 ) -> str:
     """Make a site's folder, and return the site's public key. Changes are to its policy."""
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=0o700, parents=True)
     pq.write_table(table, folder / "table.parquet")
     policy: dict[str, object] = {
         "version": VERSION,
@@ -61,7 +61,8 @@ def make_site_folder(
 
 def record_state(folder: Path) -> None:
     """Record in a site's ledger the files that a test wrote, as if commands had written them."""
-    open_ledger(folder, Policy.read(folder)).record_site(current_state(folder, AuditLog(folder / AUDIT_LOG)))
+    ledger = open_ledger(folder, Policy.read(folder))
+    confirmation.record_state(folder, AuditLog(folder / AUDIT_LOG), ledger)
 
 
 def confirm_settings(folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from fractions import Fraction
+from functools import lru_cache
 
 import pyarrow as pa
 import pytest
@@ -35,6 +36,10 @@ CASES = [
 ]
 
 
+shared_case = lru_cache(16)(random_case)
+"""Cases that one engine after another is compared on."""
+
+
 class Begun(dict[str, OpenEngine]):
     """Engines that were begun, by name."""
 
@@ -60,7 +65,7 @@ def begun() -> Iterator[Begun]:
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_engines_agree_with_python(name: str, place: int, begun: Begun) -> None:
-    case, counts = random_case(place), Counter[str]()
+    case, counts = shared_case(place), Counter[str]()
     open_engine = begun[name]
     compared = compare(lambda table, schema: Counting(open_engine(table, schema), counts), case)
     assert not compared.found

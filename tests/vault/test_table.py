@@ -366,6 +366,12 @@ def test_an_address_is_never_printed(address: str | Path, schema: dpc.Schema) ->
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("driver", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_a_table_may_have_the_address_that_a_ledger_has(driver: str, schema: dpc.Schema) -> None:
+    with pytest.raises(TableError, match="no connection to the PostgreSQL server"):
+        open_table(f"{driver}://user@127.0.0.1:1/database#visits", schema)
+
+
 @pytest.mark.parametrize("thing", [None, 3, {"t": [0]}, [1, 2]])
 def test_things_that_are_no_table_are_refused(thing: object, schema: dpc.Schema) -> None:
     with pytest.raises(TableError, match="cannot open"):

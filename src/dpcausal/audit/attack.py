@@ -38,7 +38,6 @@ def ranked_pairs(target: Target, sizes: tuple[int, ...] = (2, 3), *, listed: boo
     known without sampling, the pair that was made for it comes first.
 
     Args:
-        target: What makes the releases.
         sizes: The sizes of tables of which all are tried.
         listed: Whether to rank the listed pairs too where all losses are known exactly.
     """
@@ -64,10 +63,7 @@ def check_epsilon(target: Target, pair: Pair, exact: float, runs: int) -> Findin
     that has a probability of at most 1e-9, and 40 targets together stay below 1e-7.
 
     Args:
-        target: What makes the releases.
-        pair: The two tables.
         exact: The loss that is known without sampling, as a share of epsilon.
-        runs: Independent transcripts of each table.
     """
     catalogue = catalogue_of(target.schema)
     vaults = [Unmetered(catalogue.assemble(table), target.schema) for table in pair.tables]

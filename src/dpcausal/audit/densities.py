@@ -38,11 +38,8 @@ class Law:
     """Objective perturbation of the audited covariates: all that the density of its coefficients depends on.
 
     Attributes:
-        query: The query.
         losses: For each regression behind the answer the sums of the derivatives of losses of units, at its own part of
             the coefficients. Each has a random term of its own.
-        penalty: The ridge.
-        scale: The scale of the random term.
         log_noise: The log density of the random term over its scale, up to a constant.
         size: The size of the random term, of which `sizes` is the distribution function over the scale.
         terms: What the coefficients of the loss are multiplied by where they are released.

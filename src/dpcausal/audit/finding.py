@@ -10,10 +10,6 @@ class Finding:
 
     Attributes:
         check: The check's name; `CHECKS` says what each is for.
-        target: What was checked.
-        passed: Whether the promise held.
-        detail: What was seen, in words.
-        numbers: What was measured.
     """
 
     check: str

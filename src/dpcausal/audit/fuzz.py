@@ -39,7 +39,6 @@ def check_shape(pairs: int, start: int = 0, targets: Sequence[Target] = TARGETS)
     Args:
         pairs: How many pairs of tables to try beyond those that are listed.
         start: Where hypothesis starts; runs with different starts try different tables.
-        targets: The estimators.
     """
     _warm_up()
 

@@ -99,8 +99,6 @@ class Layout:
     """What is public about a hostile table.
 
     Attributes:
-        schema: What it is read with.
-        kinds: The type of each column.
         way: How it comes in: `arrow`, `file` (parquet), `pandas`, `polars`, or `objects` (pandas, ages of any type).
         who: To whom each record belongs.
         turn: Whose turn it is to ask: every third estimator, from the first, the second or the third on.

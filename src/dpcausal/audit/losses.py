@@ -148,11 +148,7 @@ def worst_of_all(claim: Claim, sizes: tuple[int, ...]) -> tuple[float, Pair, int
 
 
 def claims(kinds: Sequence[type[Query]] = ()) -> dict[str, list[Claim]]:
-    """Return the claims about every example of every query that draws no noise inside its answer, grouped.
-
-    Args:
-        kinds: The kinds of queries; all if left out.
-    """
+    """Return the claims about every example of every query that draws no noise inside its answer, grouped."""
     grouped: dict[str, list[Claim]] = {}
     for kind in kinds or QUERIES.values():
         for query in () if kind.draws else kind.examples(standard_schema()):

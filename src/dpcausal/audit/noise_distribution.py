@@ -28,7 +28,6 @@ def check_noise(name: str, claim: Claim, runs: int, at_once: int | None = None) 
     than once in 10^6 over the hundred or so claims of an audit.
 
     Args:
-        name: What is checked.
         claim: The query and what is claimed about it.
         runs: How many releases are made one by one.
         at_once: How many are made at once; forty for each of the others, if left out.

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.targets import TARGETS
@@ -24,9 +23,7 @@ class AuditReport:
     """What an audit found.
 
     Attributes:
-        findings: The outcome of every check.
         effort: How hard it tried: `smoke`, `quick` or `full`.
-        seconds: How long it took.
     """
 
     findings: tuple[Finding, ...]
@@ -92,12 +89,6 @@ class AuditReport:
             "findings": [asdict(finding) for finding in self.findings],
         }
         return json.dumps(document, indent=1, ensure_ascii=False)
-
-    def draw(self, path: Path) -> None:
-        """Draw the attacks into a .png file. Needs the extra `plots`."""
-        from dpcausal.audit.figure import drawn  # noqa: PLC0415 (matplotlib is an extra)
-
-        drawn(self.attacks).savefig(path, dpi=110)
 
     def __str__(self) -> str:
         failed = [finding for finding in self.findings if not finding.passed]

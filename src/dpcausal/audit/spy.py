@@ -40,11 +40,7 @@ class Drawn:
 
 
 class SpySampler(Sampler):
-    """The vault's sampler, which remembers its draws; or gives those of another one again.
-
-    Attributes:
-        drawn: Every draw so far.
-    """
+    """The vault's sampler, which remembers its draws; or gives those of another one again."""
 
     def __init__(self, again: Sequence[Drawn] = ()) -> None:
         self.drawn: list[Drawn] = []
@@ -99,7 +95,6 @@ class SpyVault(Vault):
 
     Attributes:
         readings: For each reading, its verb and the kinds of the ledger's entries at that moment.
-        spy: The sampler, which remembers its draws.
     """
 
     __slots__ = ("readings", "spy")

@@ -84,7 +84,7 @@ class Assembled:
         return kernel(units) if kernel else units
 
     def with_schema(self, schema: Schema) -> "Assembled":
-        """Return the same units seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same units seen through another schema; see `with_schema` of the engines."""
         return Assembled([kind.with_schema(schema) for kind in self.kinds])
 
     @cached_property

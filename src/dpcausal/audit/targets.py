@@ -75,12 +75,8 @@ class Target:
     """Something that asks a source for releases and claims a guarantee for all of them together.
 
     Attributes:
-        name: What it is called in a report.
         ask: What makes the releases; what it returns does not matter, what leaves the vault does.
-        protects: What neighbouring tables may differ in.
-        delta: The claimed delta.
         gaussian: Whether all of its noise is Gaussian.
-        epsilon: The claimed epsilon.
         undeclared: The arm to which an undeclared value counts; None where such units are outside the comparison.
         complete: Whether no unit is outside for the lack of an outcome; see `dpcausal.testing.standard_schema`.
         counts_missing: Whether it asks how many outcomes are missing, for which a schema must allow them to be.

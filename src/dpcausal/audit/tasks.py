@@ -59,11 +59,8 @@ class Effort:
     """How much of everything.
 
     Attributes:
-        name: What it is called.
         worst: Runs on the worst pair of each target, where noise can be drawn many times at once.
-        others: The same on every other pair.
         slow_worst: Runs on the worst pair where each must be made by itself.
-        slow_others: The same on every other pair.
         power: Runs of the attack on the simplest release.
         least_power: The share of epsilon that it must show.
         listed: Whether the listed pairs are ranked beside the worst of all small tables.
@@ -71,9 +68,7 @@ class Effort:
         sizes: The sizes of tables of which all are tried.
         draws: Releases to look at one by one, for each query.
         units: The sizes of tables that are read in many ways.
-        threads: With how many threads they are read.
         hostile: Pairs of hostile tables in each part, beyond those that are listed.
-        parts: How many parts of hostile tables.
         public: On how many pairs to compare what is public; None for all.
         openings: One out of how many ways to open a table is tried, in Python and by commands.
     """

@@ -1,14 +1,11 @@
 """`dpcausal audit`."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
-
-from dpcausal.cli.requirements import require_extra
 
 if TYPE_CHECKING:
     from dpcausal.audit import Finding
@@ -18,19 +15,11 @@ def audit(
     quick: Annotated[bool, typer.Option("--quick", help="A few minutes instead of about forty.")] = False,
     smoke: Annotated[bool, typer.Option("--smoke", help="Every check once: two or three minutes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    figure: Annotated[
-        Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the results into this .png file.")
-    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of processes. By default the number of cores.")
     ] = None,
 ) -> None:
     """Attack every guarantee of this installation, on simulated tables. Exit status 1 if a check fails."""
-    require_extra("hypothesis", "audit")
-    if figure:
-        require_extra("matplotlib", "plots")
-        if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
-            raise typer.BadParameter("must be a .png file in a folder that exists", param_hint="--figure")
     from dpcausal import audit as attacks  # noqa: PLC0415 (an extra, and slow to load)
 
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
@@ -45,6 +34,4 @@ def audit(
         effort = "smoke" if smoke else "quick" if quick else "full"
         report = attacks.audit(effort=effort, workers=workers, watcher=watch)
     typer.echo(report.to_json() if as_json else str(report))
-    if figure:
-        report.draw(figure)
     raise typer.Exit(0 if report.passed else 1)

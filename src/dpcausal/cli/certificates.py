@@ -3,16 +3,19 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
-from dpcausal.cli.private_files import unlock
-from dpcausal.cli.requirements import check_folder_exists, require_extra
+from dpcausal.cli.private_files import unlock, unlock_site
+from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import Network, site
+from dpcausal.cli.site import Network, account, site
+
+if TYPE_CHECKING:
+    from dpcausal.federation.protocol.signatures import Key
 
 Days = Annotated[int, typer.Option(min=1, help="The validity of the certificates, in days.")]
 
@@ -25,7 +28,6 @@ KeyFile = Annotated[
 @federation.command("renew")
 def renew_network(folder: WorkspaceFolder, days: Days = 365) -> None:
     """Give the server and the requesters new certificates. The fingerprint stays, and sites need nothing new."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
     from dpcausal.federation.transports.nvflare.provision import renew  # noqa: PLC0415 (slow to load)
 
@@ -45,14 +47,12 @@ def add_requester(
     days: Days = 365,
 ) -> None:
     """Create a key for another requester and, if there is a network, a kit for it."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     public = workspace.add_requester(requester).public
     typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{public}")
     if workspace.network.is_dir():
-        require_extra("nvflare", "federation")
         from dpcausal.federation.transports.nvflare.provision import add_requester as add  # noqa: PLC0415 (slow to load)
 
         kit = add(workspace.network, requester, days)
@@ -62,7 +62,6 @@ def add_requester(
 @site.command("renew")
 def renew_site(folder: SiteFolder, network: Network = "") -> None:
     """Request a new certificate for the network. The old one works until install-kit installs the new one."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.provision import request_renewal  # noqa: PLC0415
 
@@ -72,10 +71,47 @@ def renew_site(folder: SiteFolder, network: Network = "") -> None:
     typer.echo("Install what comes back with: dpcausal site install-kit")
 
 
+@site.command("rotate-key")
+def rotate_site_key(
+    folder: SiteFolder, by: Annotated[str, typer.Option(help="Your name, for the audit log.")] = ""
+) -> None:
+    """Replace the site's key by a new one, which the old one vouches for. Stop serve and poll first."""
+    from dpcausal.federation.site.rotation import rotate_key  # noqa: PLC0415 (slow to load)
+
+    unlock_site(folder)
+    mailbox = folder / "mailbox"
+
+    def announce(record: str, *keys: "Key") -> None:
+        if mailbox.is_dir():
+            from dpcausal.federation.transports.mailbox.poller import announce_rotation  # noqa: PLC0415 (an extra)
+
+            announce_rotation(mailbox, record, *keys)
+            typer.echo("The mailbox knows the new key; the coordinator learns it from there.")
+
+    record = rotate_key(folder, by or account(), announce)
+    typer.echo(f"Replaced the key of the site. Send this file to coordinators without that mailbox: {record}")
+    typer.echo("They run: dpcausal federation accept-key FOLDER FILE")
+
+
+@federation.command("accept-key")
+def accept_site_key(
+    folder: WorkspaceFolder,
+    record: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file that a site's rotation wrote.")],
+) -> None:
+    """Record the new key of a site in the roster, if the key in the roster vouches for it."""
+    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
+
+    rotation = Workspace(folder).accept_key(read_bounded(record))
+    if rotation is None:
+        typer.echo("The roster has this key already, or had it before.")
+        return
+    typer.echo(f"{rotation.site} has the key {rotation.new}, signed for at {rotation.at} with the one before.")
+
+
 @site.command("encrypt-key")
 def encrypt_site_key(folder: SiteFolder, key_file: KeyFile = None) -> None:
     """Encrypt the site's key with a passphrase, or change the passphrase."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (slow to load)
 
     _encrypt(Policy.read(folder).site, folder / KEY, key_file)
@@ -88,7 +124,6 @@ def encrypt_requester_key(
     key_file: KeyFile = None,
 ) -> None:
     """Encrypt a requester's key with a passphrase, or change the passphrase."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     _encrypt(requester, Workspace(folder).key_file(requester), key_file)

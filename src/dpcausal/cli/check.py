@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpcausal.cli.experiment import read_experiment
 from dpcausal.cli.options import read_study
-from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ _POLICY = "policy.toml"
 
 def check(
     study: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="The study file, or a schema written by Schema.to_toml.")
+        Path,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help="The study file, an experiment's file with its metrics.toml beside it, or a schema written by "
+            "Schema.to_toml.",
+        ),
     ],
     table: Annotated[
         str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
@@ -50,13 +56,16 @@ def check(
 
 
 def _schema(file: Path) -> "Schema":
-    """Return the schema of a study file, or of a file that holds nothing else."""
+    """Return the schema of a study, of an experiment, or of a file that holds nothing else."""
     from dpcausal.schema.schema import Schema  # noqa: PLC0415 (slow to load)
 
     try:
-        alone = {"treatment", "outcome"} <= tomllib.loads(file.read_text(encoding="utf-8")).keys()
-    except ValueError:  # neither; the error of a study says what is wrong
-        alone = False
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except ValueError:  # none of them; the error of a study says what is wrong
+        document = {}
+    if isinstance(document.get("metrics"), list):
+        return read_experiment(file, None).schema
+    alone = {"treatment", "outcome"} <= document.keys()
     return Schema.from_toml(file) if alone else read_study(file).schema
 
 
@@ -69,7 +78,6 @@ def _policies(given: Path | None, table: str) -> list[Path]:
 
 
 def _check_allowed(file: Path) -> None:
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.policy import Policy  # noqa: PLC0415 (slow to load)
 
     if file.name != _POLICY:

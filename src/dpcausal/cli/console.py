@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from dpcausal.cli.requirements import require_extra
 from dpcausal.cli.site import account
 from dpcausal.errors import StudyError
 
@@ -38,8 +37,6 @@ def add_coordinator_console(federation: typer.Typer) -> None:
 
 def site_console(folder: SiteFolder, listen: Listen = "127.0.0.1:8480", *, behind_proxy: BehindProxy = False) -> None:
     """Serve the pages of a site, until stopped: review, decide, look at the budget and at what left."""
-    require_extra("cryptography", "federation")
-    require_extra("flask", "console")
     from dpcausal.federation.console.server import serve  # noqa: PLC0415 (slow to load)
 
     serve("site", folder, listen, behind_proxy=behind_proxy)
@@ -49,8 +46,6 @@ def coordinator_console(
     folder: Workspace, listen: Listen = "127.0.0.1:8481", *, behind_proxy: BehindProxy = False
 ) -> None:
     """Serve the pages of a coordinator, until stopped: studies and sites, certificates, effects."""
-    require_extra("cryptography", "federation")
-    require_extra("flask", "console")
     from dpcausal.federation.console.server import serve  # noqa: PLC0415 (slow to load)
 
     serve("coordinator", folder, listen, behind_proxy=behind_proxy)
@@ -58,7 +53,6 @@ def coordinator_console(
 
 def create_console_key(folder: SiteFolder) -> None:
     """Create the key with which the console signs the decisions of people who logged in."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.console.settings import KEY  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.site import Site  # noqa: PLC0415
@@ -76,7 +70,6 @@ def create_console_key(folder: SiteFolder) -> None:
 
 def set_password(folder: SiteFolder, login: AccountName) -> None:
     """Set the password of a local account at the console; asked for, or read from standard input."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
 
     person, password = _asked_password(folder, login, "dpcausal site people add FOLDER NAME --role … --login LOGIN")
@@ -101,7 +94,6 @@ def add_coordinator_person(
     login: Annotated[str, typer.Option(help="The person's login at the console.")],
 ) -> None:
     """Add a person who may log in to the coordinator's console."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace as Folder  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.people import Person, add_person  # noqa: PLC0415
 
@@ -113,8 +105,6 @@ def add_coordinator_person(
 
 def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
     """Return the person of a folder with this login, and the new password."""
-    require_extra("cryptography", "federation")
-    require_extra("flask", "console")
     from dpcausal.federation.site.people import People  # noqa: PLC0415 (slow to load)
 
     person = People.read(folder).with_login(login)

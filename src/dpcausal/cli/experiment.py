@@ -1,6 +1,8 @@
 """`dpcausal experiment`."""
 
+import itertools
 import json
+import re
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -8,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, open_ledger
-from dpcausal.cli.run import confirm
+from dpcausal.cli.requirements import ask_to_confirm, check_file_name
 from dpcausal.errors import BudgetExceededError, StudyError
 from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dpcausal.experiment import Experiment, MetricCatalogue
 
 experiment = typer.Typer(name="experiment", no_args_is_help=True, help="Experiments with many metrics.")
@@ -25,6 +29,11 @@ CatalogueFile = Annotated[
     typer.Option("--catalogue", help="The catalogue of metrics. Default: metrics.toml beside the experiment's file."),
 ]
 _CATALOGUE = "metrics.toml"
+_EXAMPLE = (
+    'write one, or name it with --catalogue. It has version = 1 and name = "shop" and, for each metric, for instance '
+    '[metrics.revenue] with description = "…", owner = "…" and '
+    'column = { kind = "real", name = "revenue", low = 0, high = 100, missing = 0 }.'
+)
 
 
 @experiment.command()
@@ -67,14 +76,28 @@ def plan(
     n: Annotated[int, typer.Option("--n", min=2, help="The number of units.")],
     typical: Annotated[
         list[str] | None,
-        typer.Option(help="Between which values about 90 % of units are, by column: views:2,40. Repeatable."),
+        typer.Option(
+            help="Between which values about 90 % of units are, or the share of a proportion, by column: views:2,40 or "
+            "bought:0.05. Repeatable."
+        ),
     ] = None,
     catalogue: CatalogueFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an experiment can detect. No table is read, and nothing is spent."""
-    rehearsed = read_experiment(file, catalogue).rehearsed(n, dict(map(_typical, typical or ())))
+    read, stated = read_experiment(file, catalogue), dict(map(_typical, typical or ()))
+    rehearsed = read.rehearsed(n, stated)
     typer.echo(rehearsed.to_json() if as_json else str(rehearsed))
+    if as_json:
+        return
+    if left := [name for each in read.metrics for name in each.columns if name not in stated]:
+        named = ", ".join(dict.fromkeys(left))
+        expected = "numbers around the middle of their bounds, and proportions of 50 %"
+        typer.echo(f"\nExpected without --typical: {expected}. These are {named}.", err=True)
+    delta = f" --delta {read.delta:g}" if read.delta else ""
+    place = quote(str(file.with_suffix(".db")))
+    typer.echo("Next: create the ledger, once for these users, with a budget that is final; at least", err=True)
+    typer.echo(f"  dpcausal ledger create {place} --epsilon {read.epsilon:g}{delta} --as-of VERSION", err=True)
 
 
 @experiment.command()
@@ -92,11 +115,17 @@ def run(  # noqa: PLR0913, PLR0917
         ),
     ] = "",
     look: Annotated[
-        int | None, typer.Option(min=1, help="Of several looks: how many cohorts there are so far. Default: all.")
+        int | None, typer.Option(min=1, help="How many cohorts there are so far. Needed where there are several looks.")
     ] = None,
     new_version: Annotated[
         bool,
         typer.Option("--new-version", help="Declare --as-of as a new version of the data first, if it is none yet."),
+    ] = False,
+    unchanged: Annotated[
+        bool,
+        typer.Option(
+            "--unchanged", help="Read a look although the table has as many units as an earlier version of the data."
+        ),
     ] = False,
     witness: WitnessAddress = "",
     catalogue: CatalogueFile = None,
@@ -122,23 +151,30 @@ def run(  # noqa: PLR0913, PLR0917
     from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
     page = out or file.with_suffix(".html")
-    if page.suffix != ".html" or not page.absolute().parent.is_dir():
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--out")
+    check_file_name(page, ".html", "--out")
     read = read_experiment(file, catalogue)
+    read.check_look(look)
     opened = open_ledger(ledger or str(file.with_suffix(".db")), witness)
     if new_version and as_of not in opened.versions:
         opened.add_version(as_of)
     vault = Vault(table, read.schema, ledger=opened, as_of=as_of, resources=Resources(progress=True))
+    if read.cohorts is not None and not unchanged:
+        _check_grown(vault.n, as_of, opened.versions)
     due = outstanding_cost(vault, lambda source: read.release(source, look))
     price = f"epsilon {read.epsilon:g}, delta {read.delta:g}"
+    looks = f", look {look} of {len(read.cohorts.values)}" if read.cohorts else ""
+    units = "units" if read.unit else "units, one record each"
     spent = f"spent so far {vault.ledger.spent}, of {vault.ledger.budget}"
-    typer.echo(f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} units for {price}; {spent}.", err=True)
+    typer.echo(
+        f"{read.name}: {len(read.metrics)} metrics of {vault.n:,} {units}{looks}, for {price}; {spent}.", err=True
+    )
     try:
         vault.ledger.check_affords(due)
         if due:
-            confirm(price, yes)
+            ask_to_confirm(f"Spend {price}? This is final.", "Nothing was spent", yes=yes)
         else:
-            typer.echo("Everything was answered before: it costs nothing.", err=True)
+            paid = "Every look was paid for with the first" if looks else "Everything was answered before"
+            typer.echo(f"{paid}: it costs nothing.", err=True)
         scorecard = read.run(vault, look)
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
@@ -174,8 +210,8 @@ def watch(
     from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
 
     places = dict(map(_place, ledger or ()))
-    if html is not None and (html.suffix != ".html" or not html.absolute().parent.is_dir()):
-        raise typer.BadParameter("must be a file .html in a folder that exists", param_hint="--html")
+    if html is not None:
+        check_file_name(html, ".html", "--html")
     beside = html.absolute().parent if html else folder
     found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:
@@ -192,6 +228,12 @@ def read_experiment(file: Path, catalogue: Path | None) -> "Experiment":
 
     text = _text(file, "an experiment's file", "write one with: dpcausal experiment init TABLE.")
     check_filled_in(text, "an experiment")
+    if re.search(r"^\[(estimator|schema)\b", text, re.MULTILINE):
+        raise StudyError(
+            problem=f"{file} is a study, not an experiment",
+            hint="plan and run it with dpcausal plan and dpcausal run, or write an experiment with: dpcausal "
+            "experiment init TABLE.",
+        )
     place = catalogue or file.with_name(_CATALOGUE)
     return Experiment.from_toml(text, _catalogue(place) if catalogue or place.exists() else None)
 
@@ -199,7 +241,7 @@ def read_experiment(file: Path, catalogue: Path | None) -> "Experiment":
 def _catalogue(file: Path) -> "MetricCatalogue":
     from dpcausal.experiment import MetricCatalogue  # noqa: PLC0415 (slow to load)
 
-    return MetricCatalogue.from_toml(_text(file, "a catalogue of metrics", "docs/experiments.md has an example."))
+    return MetricCatalogue.from_toml(_text(file, "a catalogue of metrics", _EXAMPLE))
 
 
 def _text(file: Path, what: str, hint: str) -> str:
@@ -211,13 +253,30 @@ def _text(file: Path, what: str, hint: str) -> str:
         ) from None
 
 
+def _check_grown(n: int, as_of: str, versions: "Mapping[str | None, int | None]") -> None:
+    """Raise if the version of a look has as many units as one before it: then nobody entered.
+
+    A job that is tried again is refused again.
+    """
+    before = itertools.takewhile(lambda each: each[0] != as_of, versions.items())
+    same = [str(version) for version, units in before if units == n]
+    if same:
+        raise StudyError(
+            problem=f"The table as of {as_of} has {n:,} units, as many as that as of {same[-1]}, so nobody has entered",
+            hint="nothing was asked. A look is drawn once: take the table with the new cohort, under another --as-of. "
+            "If it is the right one, add --unchanged.",
+        )
+
+
 def _typical(text: str) -> tuple[str, tuple[float, ...]]:
-    """Return a column with the two values between which most units are."""
+    """Return a column with the two values between which most units are, or with a share."""
     name, _, values = text.partition(":")
     try:
         return name, tuple(float(value) for value in values.split(","))
     except ValueError:
-        raise typer.BadParameter("must be a name and two values: views:2,40", param_hint="--typical") from None
+        raise typer.BadParameter(
+            "must be a name and two values, or a share: views:2,40 or bought:0.05", param_hint="--typical"
+        ) from None
 
 
 def _place(text: str) -> tuple[str, str]:

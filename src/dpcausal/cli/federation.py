@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +15,8 @@ from rich.progress import Progress
 from dpcausal.cli.opened_mailbox import admit_joined_sites
 from dpcausal.cli.options import read_study
 from dpcausal.cli.private_files import PrivateFiles, unlock
-from dpcausal.cli.requirements import check_folder_exists, require_extra
-from dpcausal.errors import RefusedError, StudyError, TransportError
+from dpcausal.cli.requirements import check_folder_exists
+from dpcausal.errors import DpcausalError, RefusedError, StudyError, TransportError
 from dpcausal.utils.plain_text import is_plain_text
 
 if TYPE_CHECKING:
@@ -58,9 +60,8 @@ def init(  # noqa: PLR0913, PLR0917
     days: Annotated[int, typer.Option(min=1, help="The validity of the server's and requester's certificates.")] = 365,
 ) -> None:
     """Create a workspace: a key and a roster, and with --host the authority and the server of a network."""
-    require_extra("cryptography", "federation")
     if host:
-        require_extra("nvflare", "federation")
+        import dpcausal.federation.transports.nvflare  # noqa: F401, PLC0415 (raises before a file is written)
     from dpcausal.federation.coordinator.workspace import Workspace, check_name  # noqa: PLC0415 (an extra)
 
     check_name(name or requester)
@@ -80,8 +81,7 @@ def key(
     folder: Folder,
     requester: Annotated[str, typer.Argument(help="The requester, if the workspace has several.")] = "",
 ) -> None:
-    """Print a requester's public key, for [requesters] in a site's policy."""
-    require_extra("cryptography", "federation")
+    """Print a requester's public key, for the table of requesters in a site's policy."""
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = [requester] if requester else sorted(file.stem for file in folder.glob("*.key"))
@@ -97,7 +97,6 @@ def key(
 @federation.command()
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network, to read out to each site by telephone."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
@@ -124,7 +123,6 @@ def admit(  # noqa: PLR0913, PLR0917
     days: Annotated[int, typer.Option(min=1, help="For NVFlare: the validity of its certificate.")] = 365,
 ) -> None:
     """Add a site to the roster, and with --request admit it to the network."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
@@ -137,9 +135,13 @@ def admit(  # noqa: PLR0913, PLR0917
             got="both" if units_unknown else "neither",
             hint="ask the site for its number of units: a site that may claim any number may take any weight.",
         )
+    if _is_of_a_requester(folder, key):
+        raise StudyError(
+            problem=f"This is the public key of a requester in {folder}, not of a site",
+            hint="dpcausal site key FOLDER prints the public key at the site.",
+        )
     signed = None
     if request:
-        require_extra("nvflare", "federation")
         from dpcausal.federation.transports.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
         signed = sign(workspace.network, request, site, days)
@@ -154,10 +156,20 @@ def admit(  # noqa: PLR0913, PLR0917
         typer.echo(f"Send this file back to {site}: {signed}")
 
 
+def _is_of_a_requester(folder: Path, key: str) -> bool:
+    """Return whether a public key is that of a key file in a workspace, as far as it can be read."""
+    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
+
+    for file in folder.glob("*.key"):
+        with suppress(DpcausalError):
+            if Key.read("", file).public == key:
+                return True
+    return False
+
+
 @federation.command()
 def sites(folder: Folder) -> None:
-    """Print the tables [sites] and [secure] of a study with secure sums, from the roster."""
-    require_extra("cryptography", "federation")
+    """Print the tables of sites and settings that a study with secure sums needs, from the roster."""
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     keys = Workspace(folder).roster.keys
@@ -185,7 +197,6 @@ def serve(folder: Folder) -> None:
     Sites that are revoked in the roster are disconnected within seconds. Exit status 3 if the certificate has expired
     or is not valid yet, at the start or later.
     """
-    require_extra("nvflare", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
@@ -207,7 +218,6 @@ def plan_weights(
 
     Numbers of units are those of the roster. Exit status 1 if a site would pay for a weight of 0.
     """
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     members = Workspace(folder).roster.sites.items()
@@ -244,17 +254,35 @@ def _sized(text: str) -> tuple[str, int]:
 
 
 @federation.command()
-def ask(
+def ask(  # noqa: PLR0913, PLR0917
     folder: Folder,
     study: StudyFile,
-    files: Annotated[Path, typer.Option(file_okay=False, help="The folder of out and in.")],
+    files: Files = None,
+    mailbox: Annotated[
+        bool, typer.Option("--mailbox", help="Leave it in the workspace's mailbox, and do not wait.")
+    ] = False,
     days: Days = 30.0,
     protocol: Protocol = None,
 ) -> None:
-    """Write a study's request to a file, for sites without a network."""
-    require_extra("cryptography", "federation")
-    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415 (an extra)
+    """Write a study's request to a file, for sites without a network, or leave it in the mailbox."""
+    from dpcausal.federation.coordinator.dispatch import SILENT  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415
 
+    if mailbox == (files is not None):
+        raise StudyError(
+            expected="--files FOLDER or --mailbox",
+            got="both" if mailbox else "neither",
+            hint="over the network of NVFlare sites are asked by: dpcausal federation run.",
+        )
+    if files is None:
+        post = _mailbox_transport(folder, study)
+        coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1, **_versions(protocol))
+        for site, words in coordinator.post().items():
+            typer.echo(f"{site} {'was asked' if words == SILENT else words}")
+        ends = (datetime.now(UTC) + timedelta(days=days)).date()
+        again = f"dpcausal federation run {quote(str(folder))} {quote(str(study))} --mailbox"
+        typer.echo(f"A site may answer until {ends}. Collect the answers with: {again}")
+        return
     transport = FileTransport(files)
     coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol))
     typer.echo(f"Send this file to every site: {transport.write(coordinator.sealed)}")
@@ -285,7 +313,6 @@ def run(  # noqa: PLR0913, PLR0917
     Required diagnostics and secondary analyses are printed before it. Exit status 1 if too few sites answered, or a
     required diagnostic failed.
     """
-    require_extra("cryptography", "federation")
     requester = read_study(study).requester
     transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
     waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
@@ -325,7 +352,6 @@ def withdraw(  # noqa: PLR0913, PLR0917
 
     Exit status 1 if a site does not know of it yet: run the command again later. A site of protocol 4 never does.
     """
-    require_extra("cryptography", "federation")
     requester = read_study(study).requester
     transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
     waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
@@ -337,6 +363,7 @@ def withdraw(  # noqa: PLR0913, PLR0917
     if files:
         typer.echo(f"Send the file in {files / 'out'} to every site.")
     if any(words != MEANINGS["withdrawn"] for words in found.values()):
+        typer.echo("Sites that do not know of it yet may still answer: run this command again later.", err=True)
         raise typer.Exit(1)
 
 
@@ -363,9 +390,8 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
         return FileTransport(files)
     kit = kit or Workspace(folder).kit(requester)
     check_folder_exists(
-        kit, "pass --files FOLDER, or create a network: dpcausal federation init FOLDER NAME --host HOST."
+        kit, "pass --files FOLDER or --mailbox, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.certificates import check_certificate  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.transport import FlareTransport  # noqa: PLC0415
 

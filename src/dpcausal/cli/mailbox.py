@@ -14,10 +14,10 @@ from rich.text import Text
 
 from dpcausal.cli.federation import Folder as Workspace
 from dpcausal.cli.federation import federation
-from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox, require_mailbox
+from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox
 from dpcausal.cli.options import AsJson
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import site
+from dpcausal.cli.site import site, warn_unconfirmed
 from dpcausal.errors import StudyError
 
 mailbox = typer.Typer(
@@ -40,7 +40,6 @@ def create(
     days: Annotated[int, typer.Option(min=1, help="The validity of the server's certificate.")] = 365,
 ) -> None:
     """Create a mailbox in a workspace: its authority, the server's certificate, and the settings."""
-    require_mailbox()
     from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
     from dpcausal.federation.transports.mailbox.authority import fingerprint_of  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415
@@ -87,7 +86,7 @@ def renew(
 
 @mailbox.command()
 def admit(folder: Workspace) -> None:
-    """Add the sites that accepted an invitation to the roster; federation run --mailbox does so too."""
+    """Add sites that accepted an invitation, and new keys, to the roster; federation run --mailbox does so too."""
     for name, key in admit_joined_sites(folder).items():
         typer.echo(f"{name} joined the mailbox, and is in the roster with the key {key}.")
 
@@ -156,7 +155,6 @@ def join_site_to_mailbox(
     token: Annotated[str, typer.Argument(help="The token from the coordinator.")],
 ) -> None:
     """Join a mailbox with the coordinator's token: send it the site's public key."""
-    require_mailbox()
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.poller import join_mailbox  # noqa: PLC0415
@@ -168,6 +166,10 @@ def join_site_to_mailbox(
     )
 
 
+_BETWEEN_RUNS = 600.0
+"""Seconds between two polls of a scheduler: the status asks for attention after three times as many."""
+
+
 @site.command()
 def poll(
     folder: SiteFolder,
@@ -175,16 +177,18 @@ def poll(
     once: Annotated[bool, typer.Option("--once", help="Poll once, and exit with status 1 if that fails.")] = False,
 ) -> None:
     """Poll the mailbox and answer requests for approved studies, until stopped."""
-    require_mailbox()
+    from dpcausal.federation.operation.heartbeat import hold_lock, is_serving  # noqa: PLC0415
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
     from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.calls import CallFailedError  # noqa: PLC0415
     from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
 
+    place, pause = folder / "mailbox", _BETWEEN_RUNS if once else every
     key = Key.read(Policy.read(folder).site, folder / KEY)
-    client, outbox = client_in(folder / "mailbox", key), Outbox(folder / "mailbox" / "outbox")
-    poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, every)
+    client, outbox = client_in(place, key), Outbox(place / "outbox")
+    warn_unconfirmed(folder)
+    poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, pause, place)
     if once:
         try:
             poller.poll()
@@ -192,6 +196,12 @@ def poll(
             typer.echo(f"Error: {error}", err=True)
             raise typer.Exit(1) from None
         return
+    if is_serving(place):
+        raise StudyError(
+            problem=f"A process polls the mailbox for {folder} already",
+            hint="stop that one first, or leave it: dpcausal site status tells whether it reaches the server.",
+        )
+    hold_lock(place)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop.set())

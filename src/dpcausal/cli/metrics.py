@@ -57,11 +57,7 @@ def exposition(look: Callable[[], Status]) -> str:
 
 
 def serve(look: Callable[[], Status], listen: str) -> None:
-    """Serve the metrics over HTTP until the process is stopped.
-
-    Raises:
-        StudyError: If the address is not a host and a port, or cannot be used.
-    """
+    """Serve the metrics over HTTP until the process is stopped."""
     host, _, port = listen.rpartition(":")
     try:
         start_http_server(int(port), addr=host.strip("[]"), registry=_registry(look))

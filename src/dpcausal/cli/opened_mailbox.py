@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpcausal.cli.requirements import require_extra
+import typer
 
 if TYPE_CHECKING:
     from dpcausal.federation.transports.mailbox.client import Client
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 def opened_mailbox(folder: Path) -> "Mailbox":
     """Return the mailbox in a workspace."""
-    require_mailbox()
     from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415 (an extra)
 
     return Mailbox.read(folder / "mailbox")
@@ -27,15 +26,13 @@ def client_of(folder: Path) -> "Client":
     return requester_client(folder, name)
 
 
-def require_mailbox() -> None:
-    """Refuse to go on without the libraries of the mailbox."""
-    require_extra("cryptography", "federation")
-    require_extra("urllib3", "federation")
-
-
 def admit_joined_sites(folder: Path) -> dict[str, str]:
     """Add the sites that accepted an invitation to the roster, and return their keys."""
     from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.transports.mailbox.transport import admit_joined  # noqa: PLC0415
+    from dpcausal.federation.transports.mailbox.transport import accept_rotations, admit_joined  # noqa: PLC0415
 
-    return admit_joined(client_of(folder), folder / "mailbox" / "invitations", Opened(folder))
+    client, workspace = client_of(folder), Opened(folder)
+    joined = admit_joined(client, folder / "mailbox" / "invitations", workspace)
+    for site, words in accept_rotations(client, workspace).items():
+        typer.echo(f"{site} {words}", err=True)
+    return joined

@@ -8,11 +8,10 @@ import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
-from dpcausal.cli.opened_mailbox import require_mailbox
 from dpcausal.cli.options import AsJson
-from dpcausal.cli.requirements import check_folder_exists, require_extra
+from dpcausal.cli.requirements import ask_to_confirm, check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import site
+from dpcausal.cli.site import check_out, site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,16 +55,15 @@ def print_federation_metrics(folder: WorkspaceFolder, listen: Listen = "") -> No
 @site.command("backup")
 def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
     """Write a checked backup of the site, also while it answers. The table is not in it."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.backup import backup_site  # noqa: PLC0415 (slow to load)
 
+    check_out(out, folder, overwrite=False)
     _report(backup_site(folder, out, with_keys=with_keys), f"Wrote {out}")
 
 
 @site.command("restore")
 def restore(file: Backup, folder: NewFolder) -> None:
     """Restore a site to a new folder. Exit status 1 if people must renew something before it answers."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.backup import restore_site  # noqa: PLC0415 (slow to load)
 
     restored = restore_site(file, folder)
@@ -85,8 +83,6 @@ def confirm(
     yes: Annotated[bool, typer.Option("--yes", help="Confirm without being asked, in a script.")] = False,
 ) -> None:
     """Confirm people, requesters and settings, after an edit of the policy or a restore. The site answers only then."""
-    require_extra("cryptography", "federation")
-    from dpcausal.cli.site_decisions import ask_to_confirm  # noqa: PLC0415 (it imports this package's commands)
     from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.site.confirmation import described  # noqa: PLC0415
 
@@ -98,7 +94,7 @@ def confirm(
     typer.echo("\n".join((*described(folder), "", *(f"Not confirmed: {words}." for words in found.words))))
     if found.older:
         typer.echo("Decisions or people may be lost: no approval that was made before counts any more.")
-    ask_to_confirm("Confirm all of this?", yes=yes)
+    ask_to_confirm("Confirm all of this?", "Nothing was confirmed", yes=yes)
     changes.confirm(by, why)
     typer.echo("Confirmed." + (" Let people approve studies again." if found.older else ""))
 
@@ -106,7 +102,6 @@ def confirm(
 @federation.command("backup")
 def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = False) -> None:
     """Write a checked backup of the workspace, also while it is in use."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.backup import backup_workspace  # noqa: PLC0415 (an extra)
 
     _report(backup_workspace(folder, out, with_keys=with_keys), f"Wrote {out}")
@@ -115,7 +110,6 @@ def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = F
 @federation.command("restore")
 def restore_federation(file: Backup, folder: NewFolder) -> None:
     """Restore a workspace to a new folder. Who was revoked or removed since the backup must be so again."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.backup import restore_workspace  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.people import People  # noqa: PLC0415
 
@@ -130,7 +124,6 @@ def restore_federation(file: Backup, folder: NewFolder) -> None:
 @site.command("drill")
 def drill_site_backup(file: Backup, as_json: AsJson = False) -> None:
     """Restore a backup of a site into an empty place, and prove that it serves there. Exit status as of status."""
-    require_mailbox()
     from dpcausal.federation.transports.drill import drill_site  # noqa: PLC0415 (slow to load)
 
     _print(lambda: drill_site(file), as_json=as_json)
@@ -142,7 +135,6 @@ def drill_federation_backup(file: Backup, as_json: AsJson = False) -> None:
 
     Its mailbox is started on this machine, and answers a signed call.
     """
-    require_mailbox()
     from dpcausal.federation.transports.drill import drill_workspace  # noqa: PLC0415 (slow to load)
 
     _print(lambda: drill_workspace(file), as_json=as_json)
@@ -151,7 +143,6 @@ def drill_federation_backup(file: Backup, as_json: AsJson = False) -> None:
 @site.command("update-kit")
 def update_site_kit(folder: SiteFolder) -> None:
     """Write the settings of this version of dpcausal into the site's kits: after an upgrade, or after a move."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.site.status import kits_of  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
 
@@ -166,7 +157,6 @@ def update_site_kit(folder: SiteFolder) -> None:
 @federation.command("update-kit")
 def update_server_kit(folder: WorkspaceFolder) -> None:
     """Write the settings of this version of dpcausal into the server's kit: after an upgrade, or after a move."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
 
     kit = folder / "nvflare" / "server"
@@ -176,14 +166,12 @@ def update_server_kit(folder: WorkspaceFolder) -> None:
 
 
 def _site_look(folder: Path) -> "Callable[[], Status]":
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.status import site_status  # noqa: PLC0415 (slow to load)
 
     return lambda: site_status(folder)
 
 
 def _federation_look(folder: Path) -> "Callable[[], Status]":
-    require_extra("cryptography", "federation")
     from dpcausal.federation.coordinator.status import federation_status  # noqa: PLC0415 (an extra)
 
     return lambda: federation_status(folder)
@@ -196,7 +184,6 @@ def _print(look: "Callable[[], Status]", *, as_json: bool) -> None:
 
 
 def _metrics(look: "Callable[[], Status]", listen: str) -> None:
-    require_extra("prometheus_client", "federation")
     from dpcausal.cli.metrics import exposition, serve  # noqa: PLC0415 (an extra)
 
     if listen:

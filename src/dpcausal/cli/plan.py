@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import AsJson, StudyFile, read_study
-from dpcausal.cli.requirements import require_extra
+from dpcausal.cli.requirements import check_figure
 
 if TYPE_CHECKING:
     from dpcausal.queries import Cut
@@ -75,10 +75,7 @@ def plan(  # noqa: PLR0913, PLR0917
 
     Expectations about the table come from the study's table "expected"; options given here override them.
     """
-    if figure:
-        require_extra("matplotlib", "plots")
-        if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
-            raise typer.BadParameter("must be a .png file in a folder that exists", param_hint="--figure")
+    check_figure(figure)
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("must be a number greater than 0", param_hint="--width")
     from dpcausal.planning.left_in import confounders_of  # noqa: PLC0415 (slow to load, as are those below)

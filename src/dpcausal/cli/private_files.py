@@ -28,9 +28,6 @@ def unlock(owner: str, file: Path) -> None:
 
     A passphrase that was typed stays in the memory of this process, where the processes that it starts can read it, and
     is never on disk.
-
-    Raises:
-        TransportError: If the key cannot be read.
     """
     from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key  # noqa: PLC0415 (an extra)
 

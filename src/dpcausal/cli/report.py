@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcausal.cli.options import AsJson, WitnessAddress, open_ledger, read_study
-from dpcausal.errors import StudyError
+from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.utils.documents import write_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def report(  # noqa: PLR0913, PLR0917
     """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
     from dpcausal.diagnostics import BalanceTable, OverlapTable  # noqa: PLC0415 (slow to load)
     from dpcausal.report import Report  # noqa: PLC0415
-    from dpcausal.report.consistency import check_queries  # noqa: PLC0415
     from dpcausal.results.effect import Effect  # noqa: PLC0415
 
     shown, asked = _read(effect, Effect), read_study(study) if study else None
@@ -63,8 +62,6 @@ def report(  # noqa: PLR0913, PLR0917
         diagnoses=list(diagnoses.values()),
         smallest_worthwhile_effect=smallest_worthwhile_effect,
     )
-    if asked:
-        check_queries(shown, asked)
     write_text(out, page.to_html())
     if as_json:
         typer.echo(page.to_json())
@@ -83,7 +80,8 @@ def _read(file: Path, kind: Any) -> Any:  # noqa: ANN401 (one of that kind)
     try:
         return kind.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        why = error.problem if isinstance(error, DpcausalError) else type(error).__name__
         raise StudyError(
-            problem=f"{file} is not a result that dpcausal wrote ({type(error).__name__})",
+            problem=f"{file} is not a result that dpcausal wrote ({why})",
             hint="create one with: dpcausal run STUDY, or save the output of to_json() in Python.",
         ) from None

@@ -1,7 +1,6 @@
 """`dpcausal run`."""
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_ledger, read_study
+from dpcausal.cli.requirements import ask_to_confirm
 from dpcausal.errors import BudgetExceededError
 from dpcausal.utils.documents import write_text
 
@@ -63,7 +63,7 @@ def run(  # noqa: PLR0913, PLR0917
     try:
         prepared.check_affords()
         if prepared.due:
-            confirm(str(prepared.price), yes)
+            ask_to_confirm(f"Spend {prepared.price}? This is final.", "Nothing was spent", yes=yes)
         else:
             typer.echo("Everything was answered before: it costs nothing.", err=True)
         result = prepared.run()
@@ -125,21 +125,3 @@ def _price(study: "Study", vault: "Vault", prepared: "Prepared") -> str:
     nothing = "nothing more is spent yet" if vault.ledger.spent.epsilon else "nothing is spent yet"
     title = f"{study.name}: {nothing if prepared.due else 'answered before'}"
     return text_table(title, [line for line in table if line[1]]) + "\n"
-
-
-def confirm(price: str, yes: bool) -> None:
-    """Ask for confirmation, since spending is final. A program passes --yes."""
-    if yes:
-        return
-    if not _is_terminal():
-        typer.echo(
-            "Nothing was spent: no terminal to confirm on.\n\nHint: pass --yes to spend without confirmation.", err=True
-        )
-        raise typer.Exit(2)
-    if not typer.confirm(f"Spend {price}? This is final.", err=True):
-        typer.echo("Nothing was spent.", err=True)
-        raise typer.Exit(1)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()

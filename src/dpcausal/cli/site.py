@@ -1,5 +1,6 @@
 """`dpcausal site`: commands for the custodians of a table."""
 
+import contextlib
 import getpass
 import os
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcausal.cli.private_files import PrivateFiles, unlock_site
-from dpcausal.cli.requirements import check_folder_exists, require_extra
-from dpcausal.errors import StudyError, TransportError
+from dpcausal.cli.requirements import check_folder_exists
+from dpcausal.errors import LedgerError, StudyError, TransportError
 from dpcausal.utils.documents import write_text
 from dpcausal.utils.hash_chain import dated_back
 
@@ -54,7 +55,6 @@ Network = Annotated[str, typer.Option(help="The federation, if this site is in s
 @site.command()
 def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's name, for instance north.")]) -> None:
     """Create a site: a key, and a policy to fill in."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.policy_template import new_site  # noqa: PLC0415 (slow to load)
 
     public = new_site(folder, name)
@@ -69,14 +69,19 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
 @site.command("create-ledger")
 def create_ledger(folder: Folder) -> None:
     """Create the site's ledger with the budget in its policy, once. The budget cannot be raised later."""
-    ledger = open_site(folder).create_ledger()
+    opened = open_site(folder)
+    if not opened.policy.columns:
+        raise StudyError(
+            problem=f"{folder / 'policy.toml'} lists no columns yet, and the budget in it cannot be raised later",
+            hint="fill in the marked lines first: the columns that studies may read, the budget, and who may ask.",
+        )
+    ledger = opened.create_ledger()
     typer.echo(f"Created {ledger.address}, with a budget of {ledger.budget}.")
 
 
 @site.command()
 def key(folder: Folder) -> None:
     """Print the site's public key, for a coordinator's roster."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
 
@@ -114,7 +119,6 @@ def answer(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing message.")] = False,
 ) -> None:
     """Answer a request from a file."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.protocol.messages import MEANINGS, Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
     from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
@@ -145,7 +149,6 @@ def request_network_kit(
     federation: Annotated[str, typer.Argument(help="The federation's name, as the coordinator gave it.")],
 ) -> None:
     """Create a key for a network, and the request to send to the coordinator. A site may be in several networks."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.site.policy import Policy  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.networks import new_network  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.provision import request_kit  # noqa: PLC0415
@@ -165,7 +168,6 @@ def install_network_kit(
     network: Network = "",
 ) -> None:
     """Install the kit for the network from the signed request, or renew it."""
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.provision import install_kit  # noqa: PLC0415
 
@@ -179,13 +181,13 @@ def serve(folder: Folder, network: Network = "") -> None:
 
     Exit status 3 if the certificate has expired or is not valid yet, at the start or later.
     """
-    require_extra("nvflare", "federation")
     from dpcausal.federation.transports.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.start import start_site  # noqa: PLC0415
 
     kit = network_of(folder, network) / "kit"
     check_folder_exists(kit, "install a kit with: dpcausal site request-kit, then: dpcausal site install-kit.")
     unlock_site(folder)
+    warn_unconfirmed(folder)
     start_site(kit, folder)
 
 
@@ -215,6 +217,16 @@ def audit_log(
         typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
 
 
+def warn_unconfirmed(folder: Path) -> None:
+    """Say, where a service starts, which edits nobody confirmed: the site does not answer before."""
+    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
+
+    with contextlib.suppress(LedgerError):  # each answer names it in the audit log
+        if found := Changes(folder).unconfirmed():
+            hint = f"Confirm it with: dpcausal site confirm {quote(str(folder))}"
+            typer.echo(f"Warning: the site does not answer: {found}. {hint} --by NAME --why WHY.", err=True)
+
+
 def account() -> str:
     """Return the name of the account that runs a command, for the audit log; its number where it has no name."""
     try:
@@ -225,7 +237,6 @@ def account() -> str:
 
 def open_site(folder: Path) -> "Site":
     """Open the site in a folder."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load)
 
     unlock_site(folder)

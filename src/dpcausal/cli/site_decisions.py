@@ -1,13 +1,12 @@
 """`dpcausal site approve`, `reject`, `people` and `create-person-key`: people decide, and sign with their own keys."""
 
-import sys
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from dpcausal.cli.requirements import require_extra
+from dpcausal.cli.requirements import ask_to_confirm
 from dpcausal.cli.site import Folder, account, check_out, open_site
 from dpcausal.errors import StudyError
 
@@ -50,7 +49,6 @@ def create_person_key(
     file: Annotated[Path, typer.Argument(dir_okay=False, help="The file to create, outside the site's folder.")],
 ) -> None:
     """Create your own key, which signs your decisions, and print its public part."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
 
     if file.exists():
@@ -64,7 +62,6 @@ def person_key(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file of your own key.")],
 ) -> None:
     """Print the public part of your own key, for the site's list of people."""
-    require_extra("cryptography", "federation")
     from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
 
     typer.echo(Key.read("", file).public)
@@ -142,26 +139,10 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
     typer.echo(f"{review}\n")
     if kind == "approve" and review.consequences and review.consequences.warning:
         typer.echo(f"Warning: {review.consequences.warning}.\n", err=True)
-    ask_to_confirm(f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?", yes=yes)
+    question = f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?"
+    ask_to_confirm(question, "Nothing was decided", yes=yes)
     site = opened.policy.site
     opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))
-    return review.digest, opened.status(review.digest)
-
-
-def ask_to_confirm(question: str, *, yes: bool) -> None:
-    """Ask, unless that was done before; end the command where the answer is no, or there is nobody to ask."""
-    if yes:
-        return
-    if not _is_terminal():
-        typer.echo(
-            "Nothing was decided: no terminal to confirm on.\n\nHint: pass --yes to decide without confirmation.",
-            err=True,
-        )
-        raise typer.Exit(2)
-    if not typer.confirm(question):
-        typer.echo("Nothing was decided.", err=True)
-        raise typer.Exit(1)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
+    status, needed = opened.status(review.digest), opened.policy.approvals
+    more = f": {needed} approvals by different people are needed" if kind == "approve" and status == "undecided" else ""
+    return review.digest, f"{status}{more}"

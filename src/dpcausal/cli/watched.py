@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 def watched(
     folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Experiment"], beside: Path
 ) -> tuple[Watched, ...]:
-    """Return the state of every experiment in a folder, by the names of their files; pages as links from `beside`.
-
-    Raises:
-        StudyError: If there is none, or a ledger is named for one that is not there.
-    """
+    """Return the state of every experiment in a folder, by the names of their files; pages as links from `beside`."""
     files = sorted(file for file in folder.glob("*.toml") if _is_experiment(file))
     if strange := set(ledgers) - {file.stem for file in files}:
         raise StudyError(

@@ -48,7 +48,6 @@ class Balance(metaclass=Constructor):
         it has.
 
     Attributes:
-        covariates: The covariates to compare.
         weighted_by: The covariates of the score; none to compare arms as they are.
         estimand: Whose effect the weights are for: `ATE`, `ATT`, `ATC` or `ATO`.
         clip: Scores are clipped to clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
@@ -83,8 +82,6 @@ class Balance(metaclass=Constructor):
         """Estimate the balance for a total of epsilon and delta.
 
         Args:
-            source: Where the sums come from.
-            epsilon: The privacy loss.
             delta: With 0 all noise is Laplace noise; with a positive one the sums get Gaussian noise.
             score: A score of the covariates in `weighted_by` that `PropensityModel` released before; then all of
                 epsilon is for the sums.
@@ -148,7 +145,6 @@ class ArmComparison:
     """Both arms' means and variances, from versions of released sums; not a number where noise hid one.
 
     Attributes:
-        features: The features compared.
         apart: The treated arm's means less the control arm's, version by feature.
         spread: The root of the mean of both arms' variances, version by feature.
         effective: Kish's effective number of units, version by arm; where units all weigh the same, their number.
@@ -221,7 +217,6 @@ class BalanceLine:
     """One covariate, or one of its values.
 
     Attributes:
-        name: Its name.
         before: The standardised mean difference before weighting; None where noise hides it.
         after: The same after weighting; None also where nothing was weighted.
     """
@@ -233,13 +228,7 @@ class BalanceLine:
 
 @dataclass(frozen=True)
 class Weights:
-    """How units were weighted before their balance was judged.
-
-    Attributes:
-        covariates: The covariates of the score.
-        estimand: Whose effect the weights are for.
-        clip: Scores were clipped to clip and 1 - clip.
-    """
+    """How units were weighted before their balance was judged."""
 
     covariates: tuple[str, ...]
     estimand: Estimand
@@ -363,7 +352,6 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
 
     Args:
         moments: A release of `RegressionMoments`, or of `WeightedRegressionMoments`, where units far out count less.
-        source: The source of the release.
         most: The largest difference that passes.
     """
     query = moments.query

@@ -28,7 +28,6 @@ class Reading:
     """A noisy number with a bar for its privacy noise.
 
     Attributes:
-        value: The number as released.
         bar: The half width of its 95 % noise bar.
     """
 
@@ -71,16 +70,7 @@ def readings(results: Array) -> list[Reading | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis(ABC):
-    """The result of a diagnosis. Public: it reveals no single unit.
-
-    Attributes:
-        arms: The two arms, control first.
-        n: The number of units, which is public.
-        method: The method, in words.
-        guarantee: The privacy guarantee of all queries behind it together.
-        receipts: The queries and their prices.
-        notes: Further notes for the reader.
-    """
+    """The result of a diagnosis. Public: it reveals no single unit."""
 
     arms: tuple[str, str]
     n: int

@@ -71,8 +71,6 @@ class Overlap(metaclass=Constructor):
         """Estimate the overlap for a total of epsilon and delta.
 
         Args:
-            source: Where the counts come from.
-            epsilon: The privacy loss.
             delta: With 0 all noise is Laplace noise; with a positive one the counts get Gaussian noise.
             score: A score of the same covariates that `PropensityModel` released before; then all of epsilon is for
                 the counts.
@@ -141,13 +139,7 @@ class Overlap(metaclass=Constructor):
 
 @dataclass(frozen=True)
 class OverlapBin:
-    """A stratum, or a bin of the score.
-
-    Attributes:
-        name: What it is.
-        control: Its units in the control arm.
-        treated: Its units in the treated arm.
-    """
+    """A stratum, or a bin of the score."""
 
     name: str
     control: Reading
@@ -159,7 +151,6 @@ class OverlapTable(Diagnosis):
     """The number of units of each arm in each bin, and the verdict.
 
     Attributes:
-        bins: The bins.
         thin: A lower and an upper bound of the share of units in bins where an arm is thin, allowing for noise.
         clip: The share of a bin below which an arm is thin.
         most: The largest share in thin bins that passes.

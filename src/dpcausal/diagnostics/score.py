@@ -30,9 +30,6 @@ def scored(  # noqa: PLR0913, PLR0917
     """Release a score of these covariates by their scales, unless one is given, and the queries that use it.
 
     Args:
-        source: Where the data come from.
-        covariates: The covariates.
-        guarantee: The privacy guarantee of everything together.
         share: The share of epsilon for a new score.
         score: A score released before, to use instead of a new one.
         then: The queries to ask, from the score's covariates and coefficients and the rest of the guarantee.

@@ -28,7 +28,6 @@ class Characteristic:
     """One covariate, or one of its values, in each arm.
 
     Attributes:
-        name: Its name.
         kind: `mean` for a number, `share` for one of several values.
         means: The mean, or the share of units, in each arm.
         sds: The standard deviation in each arm; None of a share.
@@ -69,7 +68,6 @@ class TableOne:
     Attributes:
         arms: The arms: the two compared ones, control first, or every declared one.
         sizes: The number of units in each arm; bars are 0 where arms are public.
-        characteristics: The covariates.
         rehearsed: Whether this came from a rehearsal: bars are expectations, numbers are placeholders.
     """
 
@@ -125,7 +123,6 @@ def table_one_from_moments(moments: Release, source: Source) -> TableOne:
 
     Args:
         moments: A release of `ArmRegressionMoments`, as `ArmContrasts` with covariates asks for.
-        source: The source of the release.
     """
     query, schema = moments.query, source.schema
     if not isinstance(query, ArmRegressionMoments):

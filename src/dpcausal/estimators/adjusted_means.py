@@ -26,9 +26,7 @@ def adjusted_means(  # noqa: PLR0913 (all but two have names)
     far as the covariances say, and has the rest to itself.
 
     Args:
-        schema: What is public about the table.
         means: The means, the control arm's first.
-        sampling_sd: The sampling error of the difference.
         noise: The privacy noise in the difference.
         sampling: The covariance of the means' sampling errors, as far as it is known.
         noise_covariance: That of the privacy noise in them.

@@ -31,15 +31,7 @@ other units than those compared must not be shrunk towards one effect for all.""
 
 @dataclass(frozen=True)
 class AllUnits:
-    """The units of both arms, whether or not they have an outcome.
-
-    Attributes:
-        n: How many there are.
-        centre: Their mean features, as regressions have them.
-        noise: The covariance of the noise in these.
-        receipt: What was paid for them.
-        notes: What readers should know.
-    """
+    """The units of both arms, whether or not they have an outcome."""
 
     n: float
     centre: Array

@@ -88,15 +88,12 @@ class _Equations:
     """The equations of all arms' regressions. Features and outcome are measured from their means over all arms.
 
     Attributes:
-        sizes: The number of units in each arm.
-        mean: The outcome's mean.
         shift: Turns sums of features into those of features measured from their means.
         sums: For each arm, the sums of products of a constant and the features.
         right: For each arm, those of these with the outcome.
         sum_noise: For each two arms, the covariance of the noise in their sums before the shift.
         right_noise: For each arm, the variance of the noise in the right-hand sides.
         mean_noise: The variance of the noise in the sums of a constant and the features over all arms.
-        variance: The outcome's variance within arms.
         spreads: The features' variances as far as they are sure, at least what noise could hide.
         resolution: The features' variances as far as they are sure, in standard deviations of the noise in them.
     """
@@ -200,10 +197,6 @@ class ArmRegressions:
     their means over all arms: a constant is the mean outcome if all units of declared arms were in that arm.
 
     Attributes:
-        release: The release.
-        schema: What is public about the table.
-        moments: The released sums.
-        equations: The equations.
         coefficients: One line for each arm, the constant first.
         covariance: Their posterior covariance, arm by arm.
     """

@@ -9,12 +9,15 @@ from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from dpcausal.errors import ArgumentError, GuaranteeError
 from dpcausal.estimators.missing_outcomes import counting_missing
+from dpcausal.estimators.plausibility import with_warnings
+from dpcausal.estimators.scale_ends import beyond_typical, left_at_ends, mostly_at_an_end
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Indicator
+from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource, Source, units_compared
 from dpcausal.utils.other_names import OtherNames, check_fit
@@ -34,12 +37,7 @@ Result = TypeVar("Result")
 def epsilon_by_name(
     positions: int, example: str
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Decorate a function so that a call without epsilon by its name raises an error with a right example.
-
-    Args:
-        positions: How many arguments may be given by position.
-        example: A right call.
-    """
+    """Decorate a function so that a call without epsilon by its name raises an error with a right example."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         called = signature(function)
@@ -135,10 +133,14 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
         compared, noise_sd = _compared(result, source, recording.releases) if counted[0] is None else counted
         unused = [column.name for column in source.schema.covariates if names and column.name not in names_in(self)]
         notes = (f"declared, but not adjusted for: {', '.join(unused)}",) if unused else ()
+        seen = zip(recording.releases, recording.schemas, strict=True)
+        left = {name: share for each in seen for name, share in left_at_ends(each[0], source, each[1]).items()}
         return replace(
             result,
+            warnings=with_warnings(result, *beyond_typical(left, source.schema)).warnings,
             compared=compared,
             compared_sd=noise_sd,
+            no_interval=result.no_interval or mostly_at_an_end(left),
             assumptions=(*result.assumptions, *_handling(names, source.schema, recording.schemas)),
             notes=tuple(dict.fromkeys((*result.notes, *notes))),
         )
@@ -151,7 +153,24 @@ def _handling(names: Sequence[str], declared: Schema, seen: Sequence[Schema]) ->
     schema = next((each for each in reversed(seen) if each.scales), declared)
     columns = [column for column in schema.covariates if isinstance(column, Indicator)]
     found = [column.name for column in columns if column.of.name in names and column not in declared.covariates]
-    return schema.covariate_handling([*name_tuple(names), *found])
+    return *schema.covariate_handling([*name_tuple(names), *found]), *_shapes(names, schema)
+
+
+def _shapes(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Return what models take to be true of numbers that have a scale: where they are, and how they act."""
+    numbers = [each for each in schema.covariates if isinstance(each, Real) and each.scale and each.name in names]
+    typical = [f"{each.name} {each.typical[0]:,g} to {each.typical[1]:,g}" for each in numbers if each.typical]
+    unshaped = [each.name for each in numbers if not each.transform]
+    halfway = "acting in models halfway between the value and its normal score, as no transform is declared"
+    never = (*(schema.unit.added if schema.unit else ()), *schema.required)
+    uncounted = [each.name for each in numbers if each.typical and not each.indicator and each.name not in never]
+    lack = "few units lack a value, since what it confounds among them stays in; with typical values nobody counts them"
+    within = "about 90 % of units are within the declared typical values, and values far beyond count alike in models"
+    return (
+        *((f"{within}: {', '.join(typical)}",) if typical else ()),
+        *((f"{lack}: {', '.join(uncounted)}",) if uncounted else ()),
+        *((f"{halfway}: {', '.join(unshaped)}",) if unshaped else ()),
+    )
 
 
 def _compared(effect: Effect, source: Source, releases: Sequence[Release]) -> tuple[float | None, float]:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import QueryError
+from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
@@ -36,7 +36,6 @@ class CellMeans:
 
     Attributes:
         release: The release of `CellMoments`, or of `LookMoments`, whose arms are those of one stratum.
-        schema: What is public about the table.
         together: Which released strata are joined into one; empty where none are.
     """
 
@@ -141,7 +140,6 @@ class CellMeans:
         """Return functions of the cells' means and sizes, with their joint error.
 
         Args:
-            names: What each is.
             formula: It takes the means, from the middle of the outcome's range, and the sizes, each stratum by arm.
         """
         by_mean, by_size = np.moveaxis(slopes(lambda both: formula(*both), [self.means, self.sizes]), 1, 0).reshape(
@@ -189,31 +187,9 @@ def released_cells(query: CellMoments, source: Source, epsilon: float, delta: fl
     return CellMeans(source.release(query, guarantee), source.schema), guarantee
 
 
-class ReleasedArms(Protocol):
-    """What an effect of several arms is made of."""
-
-    @property
-    def release(self) -> Release:
-        """The release."""
-        ...
-
-    @property
-    def small(self) -> NDArray[np.bool_]:
-        """Whether a cell may hold hardly any units, stratum by arm."""
-        ...
-
-    def arm_sizes(self, names: Sequence[str]) -> JointEstimate:
-        """Return the number of units in each arm, with the noise in it."""
-        ...
-
-    def signs(self, places: Sequence[int], means: JointEstimate) -> Signs:
-        """Return what the release shows about the two compared arms."""
-        ...
-
-
 def effect_of(  # noqa: PLR0913 (all but five have names)
     source: Source,
-    cells: ReleasedArms,
+    cells: CellMeans | ArmRegressions,
     guarantee: Guarantee,
     arm_means: JointEstimate,
     contrasts: JointEstimate,

@@ -44,7 +44,6 @@ class ScaledCovariates:
     """What models are given in place of a source and its covariates.
 
     Attributes:
-        source: The source, with covariates by their scores.
         covariates: The covariates of the models: those given, and indicators of missing values after them.
         rest: The guarantee that is left for the models.
         scales: The scales found or declared, by covariate; also those that do not stand out of the noise.
@@ -72,11 +71,6 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this
     same call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
     Where answers are added up over sites, there are scales of numbers that declare `typical` only.
-
-    Args:
-        source: What will be asked.
-        covariates: The covariates of the models.
-        guarantee: What may be spent on scales and models together.
     """
     covariates_named(covariates, source.schema)  # before anything is spent
     numbers = {column.name: column for column in source.schema.covariates if isinstance(column, Real)}

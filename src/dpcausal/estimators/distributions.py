@@ -26,10 +26,7 @@ class Quantile:
     """One arm's quantile, with its interval by inverting that of the distribution function.
 
     Attributes:
-        value: The quantile.
         low: The lower limit at 95 %.
-        high: The upper limit.
-        place: Where it is.
         slope: The quantile's change with the share of outcomes below it, over the interval.
         bounded: Whether the interval reaches one of the outcome's bounds.
     """
@@ -47,7 +44,6 @@ class Place:
     """A place in an arm's distribution.
 
     Attributes:
-        arm: The arm.
         below: The number of bins below it, with a fraction.
         share: The share of outcomes below it.
     """
@@ -66,7 +62,6 @@ class Arm:
         shares: The share of outcomes below each inner edge, noise included.
         rising: The nearest rising shares within 0 and 1, at all edges, for inversion only.
         size: The number of units, or the sum of their weights; at least 1.
-        known: Whether that number is public.
     """
 
     grid: Array
@@ -110,12 +105,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Distributions:
-    """Both arms' distributions from counts of units.
-
-    Attributes:
-        arms: The arms, control first.
-        release: The noisy counts.
-    """
+    """Both arms' distributions from counts of units."""
 
     arms: tuple[Arm, Arm]
     release: Release
@@ -207,11 +197,7 @@ class Distributions:
 
 @dataclass(frozen=True)
 class WeightedDistributions(Distributions):
-    """Both arms' distributions from counts that are weighted by a propensity score.
-
-    Attributes:
-        histogram: The weighted counts.
-    """
+    """Both arms' distributions from counts that are weighted by a propensity score."""
 
     histogram: WeightedHistogram
 

@@ -30,13 +30,7 @@ _CLEAR = 4.0
 
 @dataclass(frozen=True)
 class FollowUp:
-    """Counts as a release holds them, made to add up to the public number of units.
-
-    Attributes:
-        release: The answer to `EventCounts`.
-        source: Where it came from.
-        grid: The grid of times.
-    """
+    """Counts as a release holds them, made to add up to the public number of units."""
 
     release: Release
     source: Source
@@ -117,13 +111,7 @@ class FollowUp:
         return JointEstimate(tuple(names), tuple(map(float, sizes)), ((0.0, 0.0), (0.0, 0.0)), noise)
 
     def estimates(self, names: Sequence[str], values: Array, slopes: Array) -> JointEstimate:
-        """Return estimates with their joint error.
-
-        Args:
-            names: What each is.
-            values: The estimates.
-            slopes: Their derivatives by the counts, on the axes of `counts`.
-        """
+        """Return estimates with their joint error."""
         moved = self._adding_up(slopes.reshape(len(names), *self.counts.shape), 0.0).reshape(len(names), -1)
         return JointEstimate(
             tuple(names),
@@ -155,11 +143,7 @@ class FollowUp:
 
 @dataclass(frozen=True)
 class WeightedFollowUp(FollowUp):
-    """The same from weighted counts. Their sums are not public, and there are no strata.
-
-    Attributes:
-        histogram: The weighted counts.
-    """
+    """The same from weighted counts. Their sums are not public, and there are no strata."""
 
     histogram: WeightedHistogram
 

@@ -53,11 +53,7 @@ def variances_in(texts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def sums_for(texts: Mapping[str, str], own: Mapping[str, str], schema: Schema) -> dict[str, str]:
-    """Return the sums that formulas need, by name: one's own, and those of `n` and of moments that are not among them.
-
-    Raises:
-        QueryError: If a text is no formula.
-    """
+    """Return the sums that formulas need, by name: one's own, and what `n` and moments need beyond these."""
     asked = {parse(text): text for text in own.values()}
 
     def ask(text: str) -> float:
@@ -95,9 +91,7 @@ class Formulas:
     """Formulas of the sums of a query, one after another: each may use the sums and the formulas before it.
 
     Attributes:
-        query: The query.
         schema: The schema of the tables that it is asked of.
-        texts: The formulas, by their names.
         own: The sums that formulas may name; those of moments have names that nobody chose.
     """
 
@@ -111,9 +105,6 @@ class Formulas:
 
         Args:
             sums: The sums in the order of the query's coordinates; a second axis for several sets of them.
-
-        Raises:
-            QueryError: If a text is no formula of these sums.
         """
         labels = self.query.labels(self.schema)
         names = list(self.query.texts)

@@ -37,11 +37,6 @@ def chosen_weights(formulas: Formulas, rehearsal: Rehearsal, guarantee: Guarante
 
     Noise widens an interval by its variance in the estimate, and by its standard deviation in the sampling variance,
     which is at least that. The sum of both is made small, on average over what tables may be like.
-
-    Args:
-        formulas: The formulas, among them `estimate` and, if there is one, `variance`.
-        rehearsal: What is expected of a table.
-        guarantee: What is spent.
     """
     own = tuple(formulas.own)
     return dict(_chosen(formulas.query, tuple(formulas.texts.items()), own, rehearsal, guarantee))

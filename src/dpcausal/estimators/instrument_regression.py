@@ -16,6 +16,7 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import Signs
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.queries.features import design_names
@@ -50,14 +51,7 @@ class _ReceivedSource(WrappedSource):
 
 
 class AdjustedParts(NamedTuple):
-    """What regressions on covariates find.
-
-    Attributes:
-        parts: The effects on the outcome and on the treatment received, with their joint error.
-        left_in: Bounds of the confounding that the shapes of covariates leave in them.
-        refusal: Why there is no interval.
-        signs: Signs of problems.
-    """
+    """What regressions on covariates find."""
 
     parts: JointEstimate
     left_in: tuple[float, float]
@@ -68,15 +62,7 @@ class AdjustedParts(NamedTuple):
 def adjusted_parts(
     release: Release, query: InstrumentMoments, scaled: ScaledCovariates, source: Source, names: tuple[str, str]
 ) -> AdjustedParts:
-    """Return the effects on the outcome and on the treatment received, adjusted for covariates.
-
-    Args:
-        release: What was released.
-        query: What was asked.
-        scaled: The covariates by their scores.
-        source: Of what it was asked.
-        names: The names of the two effects.
-    """
+    """Return the effects on the outcome and on the treatment received, adjusted for covariates."""
     sources = source, _ReceivedSource(source, query.received)
     listed = [at.name for at in query.regression.sensitivity(source.schema, "record", "l1").coordinates]
     releases = [
@@ -99,8 +85,9 @@ def adjusted_parts(
     unadjusted = unadjusted_covariates(resolution, query.covariates, source.schema, signs.unread)
     refusal = arm_refusal(releases[0], source, fits[0]) or hidden_covariates(unadjusted, query.covariates)
     features = design_names(query.covariates, source.schema)
+    ends = left_at_ends(release, source)
     outcome, received = (
-        left_by_scores(scaled, features, posterior.adjustments(fit), posterior.resolution)
+        left_by_scores(scaled, features, posterior.adjustments(fit), posterior.resolution, ends=ends)
         for posterior, fit in zip(posteriors, fits, strict=True)
     )
     return AdjustedParts(parts, (outcome, received), refusal, signs)

@@ -37,13 +37,7 @@ score, and the first-order formula for residual confounding no longer holds."""
 
 
 def arm_below_noise(size: float, noise_sd: float, what: str = "size") -> str:
-    """Refuse where an arm may be nearly empty.
-
-    Args:
-        size: The smaller arm's size, or its sum of weights, noise included.
-        noise_sd: The standard deviation of the noise in it.
-        what: What the size is, in words.
-    """
+    """Refuse where an arm may be nearly empty."""
     if size > ARM_NOISE_SDS * noise_sd:
         return ""
     return f"an arm's {what} is below the noise; check that the treatment's declared values are those in the table"
@@ -61,7 +55,6 @@ def limit_bias(bias: float, error: float) -> str:
 
     Args:
         bias: The estimated bias; 0 where noise hides it.
-        error: The standard error of the estimate.
     """
     if bias <= MOST_LIMIT_BIAS * error:
         return ""
@@ -90,7 +83,6 @@ def hidden_names(resolution: Sequence[float], features: Sequence[str]) -> tuple[
 
     Args:
         resolution: Each feature's variance in standard deviations of the noise in it.
-        features: Their names.
     """
     return tuple(name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION)
 
@@ -110,7 +102,6 @@ def not_adjusted(
 
     Args:
         resolution: Each feature's variance in standard deviations of the noise in it.
-        covariates: The features of each covariate.
         unread: The covariates of which every cell may be unreadable.
     """
     features = [name for names in covariates.values() for name in names]
@@ -132,7 +123,6 @@ def whole_range(half_width: float, bounds: tuple[float, float], covariates: Sequ
     Args:
         half_width: Half the width of the 95 % interval.
         bounds: The outcome's bounds; an effect lies between low - high and high - low.
-        covariates: The covariates of the models.
     """
     if half_width < bounds[1] - bounds[0]:
         return ""
@@ -146,12 +136,7 @@ def _noise_in_models(covariates: Sequence[str]) -> str:
 
 
 def _remedy(covariates: Sequence[str], *, several: bool) -> str:
-    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it.
-
-    Args:
-        covariates: The covariates, or features, to look at.
-        several: Whether the model has more than one.
-    """
+    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it."""
     fewer = "fewer covariates, " if several else ""
     return (
         f"first check that values of {', '.join(covariates)} are spelled in the table as declared (dpcausal check), "

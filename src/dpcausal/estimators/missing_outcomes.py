@@ -89,12 +89,7 @@ def counting_price(source: Source, guarantee: Guarantee) -> Guarantee | None:
 
 
 def missing_shares(release: Release, arms: Sequence[str]) -> JointEstimate:
-    """Return the share of missing outcomes in each arm, with the error of chance and that of the noise.
-
-    Args:
-        release: The release of `MissingOutcomes`.
-        arms: What the arms are called, control first.
-    """
+    """Return the share of missing outcomes in each arm, with the error of chance and that of the noise."""
 
     def formula(value: ValueOf) -> list[Numbers]:
         counted = [(value(f"missing_{arm}"), value(f"observed_{arm}")) for arm in (0, 1)]

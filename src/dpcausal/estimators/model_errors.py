@@ -46,7 +46,6 @@ class FittedOn:
     Attributes:
         score: The release of a query with objective perturbation.
         centres: What the features of the outcome regressions are measured from.
-        schema: What is public about the table.
         units: How many units there are.
         moments: The second moments of their features, the constant first.
     """
@@ -145,13 +144,7 @@ class PropensityError:
 
 
 def averaged(coefficients: Array, moments: Array, weight: Callable[[Array], Array]) -> Array:
-    """Return the mean, over units of normal features, of a weight that depends on the logit, times second moments.
-
-    Args:
-        coefficients: The logit's coefficients, the constant first.
-        moments: The features' second moments, the constant first.
-        weight: The weight that logits give.
-    """
+    """Return the mean, over units of normal features, of a weight that depends on the logit, times second moments."""
     logits, features = _logits(coefficients, moments)
     weights = _DENSITY * weight(logits)
     across = moments - features.T @ (_DENSITY[:, None] * features)

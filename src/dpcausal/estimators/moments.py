@@ -22,7 +22,6 @@ def moment(call: Call, schema: Schema, sum_of: Callable[[str], Numbers]) -> Numb
 
     Args:
         call: The moment, such as `covariance(dose, score)`.
-        schema: The schema of the columns.
         sum_of: The value of a sum, by what a unit adds to it.
 
     Raises:

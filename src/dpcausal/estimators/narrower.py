@@ -19,12 +19,6 @@ def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str
     delta that a few numbers hardly need; Laplace noise grows faster with their number. Under a zCDP budget Gaussian
     noise is always used, because it costs less.
 
-    Args:
-        query: The query.
-        source: What will be asked.
-        guarantee: What may be spent.
-        coordinate: The name of the number that matters most to the estimate.
-
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> from dpcausal.queries import ArmTotals
@@ -43,15 +37,7 @@ def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str
 
 @lru_cache(1024)
 def noise_sd(query: Query, schema: Schema, guarantee: Guarantee, coordinate: str, rule: Rule = "additive") -> float:
-    """Return the standard deviation of the noise in a number of an answer, in ticks; rehearsals ask for the same again.
-
-    Args:
-        query: The query.
-        schema: What is public about the table.
-        guarantee: What is spent on it.
-        coordinate: The number's name.
-        rule: How the ledger adds up prices.
-    """
+    """Return the standard deviation of the noise in a number of an answer, in ticks; rehearsals ask for it again."""
     noise = calibrate(query, schema, guarantee, rule)
     place = next(place for place, at in enumerate(noise.sensitivity.coordinates) if at.name == coordinate)
     return (noise.scales[place] or 0.0) * (2**0.5 if noise.family == "laplace" else 1.0)

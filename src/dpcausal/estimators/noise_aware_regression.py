@@ -58,12 +58,10 @@ class NoiseAwareRegressions:
     between -1 and 1. Outcomes are measured from the middle of their range.
 
     Attributes:
-        centres: The features' means over both arms.
         coefficients: One line for each arm, the constant first.
         covariance: Their posterior covariance, the control arm's first.
         effect_variance: The posterior variance of the average effect, noise in the features' means included.
         resolution: Each feature's variance as far as it is sure, in standard deviations of the noise in it.
-        solution: How the coefficients came about.
     """
 
     centres: Array
@@ -96,12 +94,7 @@ class NoiseAwareRegressions:
         return float(self.means[1] - self.means[0])
 
     def over(self, centres: Array, noise: Array) -> "NoiseAwareRegressions":
-        """Return the same regressions, with constants that are means over units of other mean features.
-
-        Args:
-            centres: The mean features of these units.
-            noise: The covariance of the noise in them.
-        """
+        """Return the same regressions, with constants that are means over units of other mean features."""
         size = self.coefficients.shape[1]
         turn = np.eye(size)
         turn[0, 1:] = centres - self.centres
@@ -136,14 +129,8 @@ class _Equations:
     outcome are measured from their means.
 
     Attributes:
-        n: The number of units.
-        mean: The outcome's mean.
         shift: Turns sums of features into those of features measured from their means.
-        sums: P and D of features.
-        right: The two right-hand sides.
         sum_noise: The variance of the noise in P and D before the shift.
-        right_noise: That in the right-hand sides.
-        variance: The outcome's variance within arms.
         spreads: The features' variances as far as they are sure, at least what noise could hide.
         resolution: The features' variances as far as they are sure, in standard deviations of the noise in them.
     """
@@ -225,8 +212,6 @@ def equation_errors(first: Array, second: Array, noise: Array) -> Array:
     """Return the covariance of symmetric noise times the first coefficients with the same noise times the second.
 
     Args:
-        first: Coefficients, of features before the shift.
-        second: Others.
         noise: The variance of the noise in each entry of the matrix of sums.
     """
     off = 1 - np.eye(len(first))
@@ -265,7 +250,6 @@ def solve_noise_aware(
 
     Args:
         design: The matrix of the equations.
-        right: Their right-hand sides.
         prior: The prior covariance of the unknowns; the prior mean is 0.
         error: The covariance of the equations' errors, for some unknowns.
         damping: What to add to the precision, given the inverse of that covariance.
@@ -285,7 +269,6 @@ def fit_noise_aware(release: Release, source: Source, arms_differ: float = ARMS_
     """Return the regressions behind a release of `RegressionMoments` or of `WeightedRegressionMoments`.
 
     Args:
-        release: The release.
         source: What was asked.
         arms_differ: The prior variance of half the difference between the arms' slopes, as a share of that of their
             mean.

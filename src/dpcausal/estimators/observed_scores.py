@@ -24,7 +24,7 @@ from dpcausal.estimators.interval_policy import (
     score_drowned,
     whole_range,
 )
-from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
+from dpcausal.estimators.messages import MEANS_BY_REGRESSION, NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.model_errors import FittedOn, PropensityError, averaged, second_moments
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
@@ -38,6 +38,7 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import AllUnitsLogistic, ObservedLogistic, ObservedScores, VaryingEffectMoments
@@ -74,14 +75,8 @@ class ModelsOfAll:
     """What was released about all units, and the models of it.
 
     Attributes:
-        everyone: All units and their mean covariates.
-        moments: The moments of units with an outcome.
-        fit: Their regressions.
-        regressions: The posterior of these, averaged over units with an outcome.
-        averaged: The same, averaged over all units.
-        propensity: The propensity among all units.
+        regressions: The posterior of `fit`, averaged over units with an outcome.
         observed: The probability to have an outcome in each arm; its `arms` are all units.
-        receipts: What was paid.
     """
 
     everyone: AllUnits
@@ -238,7 +233,6 @@ def effect_in_all(
 
     Args:
         scaled: The covariates, and what is left of the guarantee.
-        allowed: The whole guarantee.
         clips: The clips to choose from, the largest first.
         limit: The limit of scores for a clip, in half ranges of the outcome.
     """
@@ -271,6 +265,7 @@ def effect_in_all(
             _MODELS,
             NO_INTERFERENCE,
             f"for the interval: few probabilities of an arm, or of an outcome, are below {clip:g}",
+            MEANS_BY_REGRESSION,
             *schema.data_handling,
         ),
         receipts=receipts,
@@ -297,7 +292,7 @@ def effect_in_all(
     apart = models.regressions.slopes[1] - models.regressions.slopes[0]
     adjusted = np.abs(models.regressions.adjustments(fit))
     adjusted += np.abs((everyone.centre - models.regressions.centres) * apart)
-    allowance = left_by_scores(scaled, names, adjusted, resolution)
+    allowance = left_by_scores(scaled, names, adjusted, resolution, ends=left_at_ends(models.moments, source))
     return warned(effect.with_bias(mean.cut_off + allowance), schema, signs)
 
 

@@ -17,7 +17,7 @@ from dpcausal.release import Release
 from dpcausal.schema.columns import Indicator
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
-from dpcausal.source import Source
+from dpcausal.source import Source, units_compared
 from dpcausal.utils.arrays import Array
 
 ProductSums = RegressionMoments | VaryingEffectMoments | WeightedRegressionMoments
@@ -41,12 +41,7 @@ class OutcomeRegressions:
     Features are those of the query, between -1 and 1. The first axis of every array is the version, the second the arm.
 
     Attributes:
-        n: The number of units in the comparison.
-        sizes: Units in each arm.
         means: The outcome's mean, measured from the middle of its range.
-        centres: The features' means.
-        covariances: The features' covariances.
-        slopes: The regressions' coefficients.
         variances: The outcome's residual variance, at least what noise could hide.
         noise_variance: The variance of the noise in the covariances of features with the outcome.
         covariance_noise_variance: The variance of the noise in the features' covariances.
@@ -113,12 +108,7 @@ class OutcomeRegressions:
         return self.shared_sampling(self, self.variances)
 
     def shared_sampling(self, other: "OutcomeRegressions", residuals: Array) -> Array:
-        """Return the sampling covariance of the adjusted differences in this response and in another.
-
-        Args:
-            other: The regressions of the other response on the same features.
-            residuals: The covariance of the two responses' residuals in each arm.
-        """
+        """Return the sampling covariance of the adjusted differences in this response and in another."""
         centre = (self.sizes[:, :, None] * self.centres).sum(axis=1) / self.n[:, None]
         return self._shared_sampling(other, residuals, centre, self.n)
 
@@ -239,6 +229,8 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
     """Return what the moments of a regression show about arms, outcome and covariates."""
     schema, n, sizes = source.schema, float(fit.n[0]), fit.sizes[0]
     low, high = schema.outcome_bounds
+    # Units with weights count as less: their arms are shares of all units that are compared.
+    units = units_compared(source, release) if isinstance(release.query, WeightedRegressionMoments) else n
     counted = next((release.variance(name) for name in ("weight", "compared") if name in release.names), 0.0)
     known = _known_sizes(release.query, source)
     size_sd = 0.0 if known is not None else math.sqrt(release.variance("arm") + counted) / 2
@@ -246,7 +238,7 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
     deficit = _mean(release, "deficit of outcome", n, ((high - low) / 2) ** 2)
     square = ((high - low) / 2) ** 2 - deficit.value
     return Signs(
-        sizes=tuple(Measured(float(size), size_sd) for size in sizes),
+        sizes=tuple(Measured(float(size) * units / n, size_sd * units / n) for size in sizes),
         means=tuple(
             Measured((low + high) / 2 + float(mean), math.hypot(total, float(mean) * size_sd) / float(size))
             for mean, size in zip(fit.means[0], sizes, strict=True)
@@ -277,8 +269,6 @@ def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[
     """Return the covariates of which every cell may be unreadable.
 
     Args:
-        covariates: The covariates.
-        schema: What is public about the table.
         mean: The mean over units of a feature, or of a `deficit of` one.
     """
     found = []

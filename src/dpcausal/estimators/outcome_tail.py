@@ -40,7 +40,6 @@ class Tail:
         excess: For each of them, by how much the mean of all units falls if those beyond count as the bound.
         shape: The shape of the tail, in words.
         mean: The mean distance, 0 for units on the other side.
-        square: The same of its square.
     """
 
     reach: Array
@@ -66,10 +65,8 @@ def fitted_tail(
     may be straight as a power law's. The excess is a posterior mean, so that noise in the counts makes it larger.
 
     Args:
-        far: The distance of the public bound.
         counts: The noisy number of units in each bin, nearest the anchor first.
         noise_scale: The scale of the Laplace noise in each count.
-        units: The number of all units.
         all_here: Whether that number is exact, and all of them are on this side.
     """
     found, noise = np.asarray(counts, dtype=float), 2 * noise_scale**2

@@ -45,12 +45,7 @@ _REMEDY = "where the table is, run: dpcausal check STUDY --table TABLE"
 
 @dataclass(frozen=True)
 class Measured:
-    """A released number.
-
-    Attributes:
-        value: The number, noise included.
-        noise_sd: The standard deviation of the privacy noise in it.
-    """
+    """A released number."""
 
     value: float
     noise_sd: float
@@ -114,13 +109,7 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
 
 
 def warned_of_spreads(effect: Effect, spreads: Mapping[str, Measured], remedy: str) -> Effect:
-    """Return the effect with a warning for each variance that may be large by luck; without an interval there is none.
-
-    Args:
-        effect: The effect.
-        spreads: The variances, by the names of their columns.
-        remedy: What makes the warning go away.
-    """
+    """Return the effect with a warning for each variance that may be large by luck; none without an interval."""
     if effect.rehearsed or effect.no_interval:
         return effect
     texts = (
@@ -262,8 +251,6 @@ def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect
     """Return the effect with a warning where its interval is much wider or narrower than planned.
 
     Args:
-        effect: The effect.
-        planned: The expected half width.
         informed: Whether the plan had an expectation of the outcome. Otherwise it took outcomes as spread evenly over
             their bounds, which few are: then only a wider interval is a sign.
     """

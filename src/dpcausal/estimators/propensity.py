@@ -84,10 +84,6 @@ class PropensityUncertainty:
 
     The variance of a coefficient fitted on n units is 1 / information. Noise adds an error of standard deviation
     `noise_sd` to the score's predictor. The ridge shrinks the adjustment by its share of the information.
-
-    Attributes:
-        noise_sd: The standard deviation of the noise in the predictor.
-        ridge: The ridge as a share of the information.
     """
 
     noise_sd: float
@@ -98,10 +94,6 @@ class PropensityUncertainty:
         """Return the uncertainty of objective perturbation with this epsilon.
 
         Args:
-            n: The number of units.
-            epsilon: The privacy loss of the score.
-            query: The query of the score.
-            schema: What is public about the table.
             overlap: The propensity's e (1 - e), on average.
         """
         variances, parts = _expected_variances(query.covariates, schema)

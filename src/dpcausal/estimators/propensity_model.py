@@ -30,8 +30,7 @@ class PropensityModel(BaseEstimator):
 
     Privacy:
         One query: a private logistic regression. Covariates need public bounds or values; the outcome is not read.
-        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.
@@ -73,7 +72,6 @@ class PropensityModel(BaseEstimator):
 
         Args:
             source: A vault, a rehearsal or a coordinator.
-            epsilon: The privacy loss.
             delta: With `output`, what may be spent of it where Gaussian noise is narrower; `objective` spends none.
         """
         allowed = guarantee_for(source, epsilon, delta)

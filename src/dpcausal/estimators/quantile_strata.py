@@ -102,7 +102,6 @@ class QuantileStrata:
     """Strata whose numbers without edges are cut at quantiles.
 
     Attributes:
-        cuts: The strata, all of them with edges.
         within: The share of the confounding by numbers that is expected to stay within bins at quantiles.
         part: The part of numbers at quantiles in all confounding. Each covariate has an equal one.
         hidden: The numbers of which it is not known where values lie. Their bins follow the declared bounds.
@@ -140,12 +139,7 @@ class QuantileStrata:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between the mean outcomes of both arms, without adjustment.
-
-    Attributes:
-        value: The difference, noise included.
-        noise: The noise in it.
-    """
+    """The difference between the mean outcomes of both arms, without adjustment."""
 
     value: float
     noise: tuple[NoiseTerm, ...]
@@ -166,7 +160,6 @@ class LeftWithin:
     Attributes:
         ratio: How much stays for each unit that was removed.
         confounding: How much stays; the estimate is corrected for it.
-        bound: How far the correction may be off.
         noise: The noise that the unadjusted difference adds to the estimate.
     """
 

@@ -74,10 +74,6 @@ class FittedScale:
     """The law of a covariate as its scale sees it, and the scale.
 
     Attributes:
-        low: The declared lower bound.
-        high: The declared upper bound.
-        location: The median.
-        spread: The standard deviation near the median.
         skewness: How fast spreads grow with values: 0 for a normal law, 1 for a logarithm with standard deviation 1.
         found: Whether the law stands clearly out of the noise; otherwise the scale is the line between the bounds.
         transform: The declared shape of the scale; by default halfway between the value and its normal score.
@@ -185,12 +181,10 @@ def fit_scale(  # noqa: PLR0913, PLR0917 (the numbers of one column, as they are
     """Return the scale of a column from noisy counts of its values in equal bins between its bounds.
 
     Args:
-        column: The column, with its public bounds.
         coarse: The counts in 32 bins.
         fine: The counts in 1,024 bins.
         missing: The number of units whose value is missing; these are in no bin.
         noise_sd: The standard deviation of the noise in each count.
-        n: The number of units.
     """
     missing_share = min(max(missing / n, 0.0), 1.0)
     counted = n * (1 - missing_share)

@@ -1,6 +1,7 @@
 """What is known about features of covariates that have a scale: how they vary, and what they may leave in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -81,7 +82,12 @@ def surely_varies(found: Array, noise_sd: Array, unscaled: Sequence[bool]) -> Ar
 
 
 def left_by_scores(
-    scaled: ScaledCovariates, features: Sequence[str], adjusted: Array, resolution: Array | None = None
+    scaled: ScaledCovariates,
+    features: Sequence[str],
+    adjusted: Array,
+    resolution: Array | None = None,
+    *,
+    ends: Mapping[str, float] = MappingProxyType({}),
 ) -> float:
     """Return a bound of the confounding that adjusting for features leaves in.
 
@@ -90,14 +96,16 @@ def left_by_scores(
     a value all of it stays. Of a number without a scale, the share of its variance that may be noise is left in.
 
     Args:
-        scaled: The covariates by their scores.
-        features: The names of features.
         adjusted: What each of them takes off the difference between arms.
         resolution: What is sure of each feature's variance, in standard deviations of the noise in it; none where
             intervals allow for noise in another way.
+        ends: The share that the ends of a scale leave in, by covariate, where typical values misfit.
     """
     scales, lacking = scaled.scales, scaled.lacking
-    shares = [scales[name].shape_share + lacking.get(name, 0.0) if name in scales else 0.0 for name in features]
+    shares = [
+        scales[name].shape_share + lacking.get(name, 0.0) + ends.get(name, 0.0) if name in scales else 0.0
+        for name in features
+    ]
     if resolution is not None:
         unscaled = {
             column.name for column in scaled.source.schema.covariates if isinstance(column, Real) and not column.scale

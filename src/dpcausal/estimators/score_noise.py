@@ -20,6 +20,7 @@ from dpcausal.estimators.influence_weights import InfluenceWeights
 from dpcausal.estimators.interval_policy import MIN_SPREAD_RESOLUTION
 from dpcausal.estimators.plausibility import Measured
 from dpcausal.estimators.propensity import expected_imbalance, perturbation_of, score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, with_known_variance
 from dpcausal.queries import CovariateMoments
 from dpcausal.queries.covariate_moments import explained
@@ -77,12 +78,7 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class Slopes:
-    """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome.
-
-    Attributes:
-        mean: Their means.
-        variance: Their variances; independent.
-    """
+    """The posterior of the outcome's slopes on the features of a score, in half ranges of the outcome."""
 
     mean: Array
     variance: Array
@@ -95,17 +91,15 @@ class CovariateSpread:
     Covariances between covariates are taken to be 0; those between values of one category are known.
 
     Attributes:
-        units: The number of units.
         centre: The mean outcome in half ranges from the middle of its range.
-        means: The features' means.
         variances: What a covariance is divided by to be a slope: a variance; for a value of a category, its share.
-        covariance: The covariances of the features.
-        with_outcome: Their covariances with the outcome, in half ranges.
-        noise: The variance of the noise in these, sampling error included.
+        with_outcome: The features' covariances with the outcome, in half ranges.
+        noise: The variance of the noise in these last, sampling error included.
         parts: The share of the outcome's variance that each feature explains, before anything is known.
         uncertain: The standard deviation of each variance's error, as a share of it.
         hidden: Numbers without a scale of which noise hides how they vary.
         unscaled: The variances of numbers without a scale as they were found, by name.
+        ends: The share of a number's confounding that the ends of its scale leave in, where typical values misfit.
     """
 
     units: float
@@ -119,6 +113,7 @@ class CovariateSpread:
     uncertain: Array
     hidden: tuple[str, ...] = ()
     unscaled: Mapping[str, Measured] = field(default_factory=dict)
+    ends: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, query: CovariateMoments, release: Release, source: Source) -> Self:
@@ -176,6 +171,7 @@ class CovariateSpread:
             uncertain=uncertain,
             hidden=tuple(hidden),
             unscaled=unscaled,
+            ends=left_at_ends(release, source),
         )
 
     def slopes(self, outcome_sd: float, due_to_effect: Array | float = 0.0) -> Slopes:
@@ -219,7 +215,6 @@ class PrivateScore:
     """A propensity score by objective perturbation, with what is known about its error.
 
     Attributes:
-        spread: The features' spread.
         coefficients: The coefficients of the features as they are, between -1 and 1, the constant first.
         tilt_sds: The standard deviation of the noise in each feature's imbalance, the constant's first.
         enlarged: What undoing the ridge multiplied each slope of the score by, and its noise with it.
@@ -236,14 +231,7 @@ class PrivateScore:
 
     @classmethod
     def of(cls, release: Release, schema: Schema, spread: CovariateSpread, units: float) -> Self:
-        """Return the score of a release without its ridge.
-
-        Args:
-            release: The coefficients.
-            schema: What is public about the table, with covariates as the score has them.
-            spread: The features' spread.
-            units: The number of units that the score was fitted on.
-        """
+        """Return the score of a release without its ridge."""
         perturbation = perturbation_of(release, schema)
         weights = InfluenceWeights.of(perturbation, spread.means, spread.variances)
         ridges = perturbation.ridges / weights.information
@@ -320,18 +308,13 @@ class PrivateScore:
         return [float(each) for each in self.coefficients * root]
 
     def arms(self, estimand: Estimand, clip: float, least_variance: float = 0.0) -> "WeightedLogits":
-        """Return both arms' weights and mean predictors with clipped scores.
-
-        Args:
-            estimand: Whose effect the weights are for.
-            clip: The clip.
-            least_variance: The least variance that the predictor counts as.
-        """
+        """Return both arms' weights and mean predictors with clipped scores."""
         logits = self._logits(max(self.logit_variance, least_variance))
         score = 1 / (1 + np.exp(-logits))
         weights = np.array([arm_weights(estimand, float(each), clip) for each in score]).T
         shares = np.array([1 - score, score]) * weights * _DENSITY
         totals = shares.sum(axis=1)
+        counted = totals**2 / (shares * weights).sum(axis=1)
         control, treated = (shares @ logits) / totals
         clipped = (score < clip) | (score > 1 - clip)
         steps = {
@@ -346,6 +329,7 @@ class PrivateScore:
             apart=float(treated - control),
             beyond=float(_DENSITY[clipped].sum()),
             response=float(response),
+            counted=(float(counted[0]), float(counted[1])),
         )
 
     def noise_sd(self, slopes: Slopes) -> float:
@@ -382,12 +366,14 @@ class WeightedLogits:
         beyond: The share of units whose score is clipped.
         response: How far an error of the predictor separates the arms, in parts of what it does without clipping: the
             mean changes of both arms' log weights, of units that are not clipped.
+        counted: As how many units with the same weight each arm counts, for one unit of the table.
     """
 
     weights: tuple[float, float]
     apart: float
     beyond: float
     response: float
+    counted: tuple[float, float]
 
 
 def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, clip: float, noise: float) -> float:
@@ -396,10 +382,6 @@ def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, c
     For an outcome with a quarter of its half range as standard deviation, and a mean of e (1 - e) of 0.2.
 
     Args:
-        covariates: The covariates of the score.
-        schema: What is public about the table.
-        estimand: Whose effect the weights are for.
-        clip: The clip.
         noise: The standard deviation of the noise that the sums add to the effect, in half ranges, where the largest
             weight, each arm's sum of weights and epsilon are 1.
     """
@@ -413,9 +395,6 @@ def best_clip(score: PrivateScore, estimand: Estimand, most: float, noise: float
     """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together.
 
     Args:
-        score: The score.
-        estimand: Whose effect the weights are for.
-        most: The largest clip to choose.
         noise: The noise of the sums as in `score_share`, for their own epsilon.
     """
     if estimand == "ATO":

@@ -23,7 +23,6 @@ class Grid:
     """A public grid of times.
 
     Attributes:
-        start: The time at which follow-up begins.
         times: The ends of its intervals, the horizon last.
         kinds: In how many ways follow-up can end: 1 where every time is that of an event; otherwise censoring, the
             event of interest, and those that compete with it.
@@ -62,8 +61,6 @@ def measures(counts: Array, grid: Grid, included: Sequence[bool]) -> SurvivalQua
 
     Args:
         counts: The number of units by stratum, arm and count, in the order of `EventCounts.counts`.
-        grid: The grid of times.
-        included: Which strata are in the standard population.
     """
     keep = np.flatnonzero(included).tolist()
     local = [_quantities(counts[stratum], grid) for stratum in keep]

@@ -15,7 +15,6 @@ def arm_sizes_of(release: Release, source: Source, value: ValueOf | None = None)
 
     Args:
         release: What was released; public sizes are not part of it.
-        source: What was asked.
         value: In a formula, what returns the number of a name in place of the release.
     """
     if source.arm_sizes is not None:
@@ -51,7 +50,6 @@ def joint_means(
 
     Args:
         release: Totals, deficits and, where arms are private, sizes.
-        source: What was asked.
         bounds: The public bounds of the number whose means they are.
         floored: Whether a variance is at least the standard deviation of the noise in it.
     """

@@ -63,13 +63,7 @@ Residuals = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Weighting:
-    """How counts are weighted.
-
-    Attributes:
-        covariates: The covariates of the score.
-        estimand: Whose effect the weights are for.
-        clip: The largest clip of the score.
-    """
+    """How counts are weighted."""
 
     covariates: tuple[str, ...]
     estimand: Estimand
@@ -81,9 +75,6 @@ class Weighting:
         """Release moments, a score and counts weighted by it, for a total of `allowed`.
 
         Args:
-            source: What is asked.
-            allowed: What may be spent.
-            edges: The edges of the outcome's intervals.
             event: The covariate that says what ended follow-up; empty for none.
             residuals: The direction in which covariates move the distribution.
         """
@@ -129,19 +120,12 @@ class WeightedHistogram:
     """Weighted counts without what clipping leaves in them, and all error in them.
 
     Attributes:
-        query: The query.
-        release: Its answer.
         counts: The sums of weights by arm and cell.
-        weights: Each arm's sum of all.
-        squares: Each arm's sum of squared weights.
         shares: Each arm's shares of the cells, none of them negative.
         direction: By arm and cell, how far counts move where the arm's mean outcome moves by 1 half range.
         score_sd: The standard deviation of the score's error in the effect on the mean outcome, in half ranges.
         explained: The variance of the outcome that covariates explain, in half ranges.
-        units: The number of units.
         beyond: The share of units whose score is clipped.
-        guarantee: What was spent.
-        receipts: The queries and their prices.
     """
 
     query: WeightedCounts

@@ -36,6 +36,7 @@ class WeightedMeans:
     ) -> None:
         self.receipt, self.clip, self.beyond, self.left_in = release.receipt, query.clip, 0.0, 0.0
         self.adjustments, self.ridge_left = np.zeros(0), 0.0
+        self.ends = {} if score is None else score.spread.ends
         self.unadjusted: tuple[str, ...] = ()
         sums = {name: release.value(name) for name in release.names}
         low, high = source.schema.outcome_bounds
@@ -59,7 +60,7 @@ class WeightedMeans:
         noisy = release.estimates(("control", "treated"), formula)
         means, weights = noisy.values, [max(each, least) for each in released]
         self.noise, self.noise_covariance = noisy.noise_along((-1.0, 1.0)), noisy.covariance
-        self.shares = (1.0, 1.0) if score is None else (1 - score.spread.centre, 1 + score.spread.centre)
+        self.shares = (1.0, 1.0)
         square = reach**2 - sums["deficit"] / weight_sum
         # The variance has a floor, so that luck cannot make an interval too narrow. Where it matters noise in the sums
         # exceeds the sampling error by far, so a quarter of what noise hides will do.
@@ -72,6 +73,8 @@ class WeightedMeans:
         explained = 0.0 if score is None else balanced * self._account(score, query, half)
         residual_sd = math.sqrt(max(self.outcome_sd**2 - explained, floor, self.outcome_sd**2 / 10))
         self.sampling_sd = residual_sd * math.sqrt(weight_square_sum) / (weight_sum / 2)
+        # What covariates explain moves both means alike, and not their difference.
+        self.shared_variance = max(self.outcome_sd**2 - residual_sd**2, 0.0) / units
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
         if not self.refusal and 2 * math.hypot(self.sampling_sd, self.privacy_sd) > high - low:
             self.refusal = "noise would make the interval as wide as all effects that are possible"
@@ -102,7 +105,7 @@ class WeightedMeans:
         effect = min(max(self.difference / half, -2.0), 2.0)
         slopes = score.spread.slopes(self.outcome_sd / half, effect * score.information * score.alignment)
         arms = score.arms(query.estimand, query.clip)
-        self.beyond = arms.beyond
+        self.beyond, self.shares = arms.beyond, arms.counted
         variance = score.logit_variance
         per_logit = score.alignment * arms.apart / variance if variance > 0 else np.zeros(len(slopes.mean))
         self.left_in = float(per_logit @ slopes.mean) * half

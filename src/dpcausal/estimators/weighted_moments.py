@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE
 from dpcausal.guarantee import Guarantee
@@ -39,35 +38,27 @@ _APART = 0.32
 """How far the arms' mean features are expected to be apart, squared and in variances: two by 0.4 each."""
 
 
-def regression_moments(
-    covariates: Sequence[str], source: Source, guarantee: Guarantee, *, slopes_alone: bool = False
-) -> Moments:
-    """Return the moments that leave the least noise in an effect, from public numbers alone.
+def slope_moments(covariates: Sequence[str], source: Source, guarantee: Guarantee) -> Moments:
+    """Return the moments that leave the least noise in slopes, from public numbers alone.
 
-    Where no delta may be spent, and where outcomes alone are protected, weights are not worth their while.
-
-    Args:
-        covariates: The covariates.
-        source: What will be asked.
-        guarantee: What may be spent.
-        slopes_alone: Whether the slopes matter and the arms' means do not.
+    They are for regressions whose residuals correct them: the constants of weighted ones are right only where outcomes
+    are linear. Where no delta may be spent, and where outcomes alone are protected, weights are not worth their while.
     """
-    plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates, slopes_alone)
+    plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates, slopes_alone=True)
     if guarantee.delta == 0 or source.schema.protects == "outcome":
         return plain
 
     def noise(query: Moments) -> float:
         asked = narrower(query, source, guarantee, "arm * outcome")
-        return _expected_variance(query, source.schema, asked, slopes_alone=slopes_alone)
+        return _expected_variance(query, source.schema, asked)
 
     return weighted if noise(weighted) < _WORTH_WHILE * noise(plain) else plain
 
 
-def _expected_variance(query: Moments, schema: Schema, guarantee: Guarantee, *, slopes_alone: bool) -> float:
-    """Return the variance of the noise in an adjusted difference, in half ranges and times n², where arms are even.
+def _expected_variance(query: Moments, schema: Schema, guarantee: Guarantee) -> float:
+    """Return the variance that noise in slopes leaves in an adjusted difference, in half ranges and times n².
 
-    It has the noise in the difference of sums of outcomes, less slopes times those of features; and that in slopes,
-    times how far the arms' mean features are apart.
+    It is that of the slopes, times how far the arms' mean features are apart, where arms are even.
     """
     made = calibrate(query, schema, guarantee)
     half = (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2
@@ -78,19 +69,17 @@ def _expected_variance(query: Moments, schema: Schema, guarantee: Guarantee, *, 
             for _ in range(1 if isinstance(column, Real) else len(column.values) - 1)
         ]
     )
-    noise = np.zeros((2, len(spreads) + FIRST_FEATURE, len(spreads) + FIRST_FEATURE))
+    noise = np.zeros((len(spreads) + FIRST_FEATURE, len(spreads) + FIRST_FEATURE))
     parts = zip(query.moments(schema), made.sensitivity.coordinates, made.scales, strict=False)
     for moment, at, scale in parts:
-        size = half ** (moment.first, moment.second).count(OUTCOME)
-        places = [moment.first, moment.second], [moment.second, moment.first]
-        noise[int(moment.signed)][places] = (float(scale or 0.0) * at.tick / size) ** 2
-    plain, signed = noise
+        if not moment.signed:
+            size = half ** (moment.first, moment.second).count(OUTCOME)
+            places = [moment.first, moment.second], [moment.second, moment.first]
+            noise[places] = (float(scale or 0.0) * at.tick / size) ** 2
     features = slice(FIRST_FEATURE, None)
     slopes = _EXPLAINED_SD**2 / len(spreads) / spreads
-    in_slopes = plain[OUTCOME, features] + _LEVEL**2 * plain[CONSTANT, features] + plain[features, features] @ slopes
-    of_means = signed[CONSTANT, OUTCOME] + _LEVEL**2 * signed[CONSTANT, CONSTANT] + signed[CONSTANT, features] @ slopes
-    variance = _APART * float((in_slopes / spreads).mean()) + (0.0 if slopes_alone else 4 * float(of_means))
-    return variance * (2.0 if made.family == "laplace" else 1.0)
+    in_slopes = noise[OUTCOME, features] + _LEVEL**2 * noise[CONSTANT, features] + noise[features, features] @ slopes
+    return _APART * float((in_slopes / spreads).mean()) * (2.0 if made.family == "laplace" else 1.0)
 
 
 def units_compared(release: Release, source: Source) -> float:
@@ -100,21 +89,6 @@ def units_compared(release: Release, source: Source) -> float:
     if "compared" in release.names:
         return min(max(release.value("compared"), 2.0), float(source.n))
     return float(source.n)
-
-
-def over_all_units(regressions: NoiseAwareRegressions, release: Release, source: Source) -> NoiseAwareRegressions:
-    """Return regressions whose constants are means over all units, where they were fitted to weighted ones."""
-    query = release.query
-    if not isinstance(query, WeightedRegressionMoments):
-        return regressions
-    n, names = (
-        units_compared(release, source),
-        [sum_name(each) for each in design_names(query.covariates, source.schema)],
-    )
-    counted = release.variance("compared") if "compared" in release.names else 0.0
-    centres = np.clip(np.array([release.value(name) for name in names]) / n, -1.0, 1.0)
-    noise = np.diag([release.variance(name) for name in names]) + counted * np.outer(centres, centres)
-    return regressions.over(centres, noise / n**2)
 
 
 def spread_as_all_units(fit: OutcomeRegressions, release: Release, source: Source) -> OutcomeRegressions:

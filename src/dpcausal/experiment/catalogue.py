@@ -106,7 +106,6 @@ class MetricCatalogue(metaclass=Constructor):
         """Return a metric by its name.
 
         Args:
-            name: The name.
             weight: Its share of an experiment's budget, relative to the other metrics.
         """
         for each in self.metrics:

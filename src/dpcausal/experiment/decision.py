@@ -90,7 +90,12 @@ class DecisionRule(metaclass=Constructor):
         goals, guardrails = (tuple(self.goals), tuple(self.guardrails)) if lists else ((), ())
         names = [*goals, *(each.metric for each in guardrails if isinstance(each, Guardrail))]
         typed = len(names) == len(goals) + len(guardrails) and all(isinstance(name, str) for name in names)
-        if not names or not typed or len(set(names)) != len(names):
+        if typed and (twice := sorted({name for name in names if names.count(name) > 1})):
+            raise StudyError(
+                problem=f"The decision rule names a metric twice: {', '.join(twice)}",
+                hint="a metric is a goal, which must get better, or a guardrail, which may get worse by its margin.",
+            )
+        if not names or not typed:
             raise StudyError(
                 expected="goals and guardrails, each metric once",
                 got=f"{self.goals!r} and {self.guardrails!r}"[:200],
@@ -182,13 +187,11 @@ class MetricCheck:
     """What a decision takes from one metric of one arm.
 
     Attributes:
-        metric: The metric.
         role: `goal` or `guardrail`.
         limit: The change that decides: 0 for a goal, the margin for a guardrail, with the sign of harm.
         relative: Whether changes are shares of the control arm's mean.
         worst: The most harmful change that is not excluded; None where there is no interval.
         best: The most favourable change that is not excluded, at the level at which harm is shown.
-        status: What is shown.
         detectable: How far from the limit the true change must be, in the metric's unit, to be shown with 80 % power;
             None where there is no interval.
     """
@@ -208,11 +211,9 @@ class ArmDecision:
     """What to do with one arm, and why.
 
     Attributes:
-        arm: The arm.
         action: `ship`, `stop` or `wait`; `not decided` in a rehearsal.
         harm: Whether harm was shown, and so made it stop.
         reasons: Why, in words.
-        checks: The metrics behind it.
     """
 
     arm: str
@@ -230,12 +231,9 @@ class Situation:
     """What a rule decides on, apart from the effects.
 
     Attributes:
-        lower_is_better: The metrics that should fall.
         half: Half the width of an interval at this look.
         power_half: How far an error is from 0, on one side, with a given probability.
         mismatch: Whether the arms' sizes do not fit the allocation.
-        last: Whether no look is left.
-        rehearsed: Whether no number was read.
     """
 
     lower_is_better: tuple[str, ...]

@@ -17,6 +17,12 @@ p.action.ship { color: var(--good); } p.action.stop { color: var(--bad); }
 div.verdict p.reason { font-size: 1rem; margin: 0.1rem 0 0.6rem; }
 """
 
+APART = (
+    "A decision has error rates of its own, and asks in one direction. Verdicts ask in both, adjusted for all "
+    "comparisons, so a goal can be better where its verdict is not clear."
+)
+"""Why the two parts of a page may differ."""
+
 _ACTIONS = {"ship": "✓ Ship", "stop": "✕ Stop", "wait": "… Wait", "not decided": "Not decided"}
 """Colours have words and signs beside them."""
 
@@ -52,7 +58,7 @@ def decision_table(
         for decision in decisions
         for check in decision.checks
     )
-    note = f"Error rates: {error_rates}."
+    note = f"Error rates: {error_rates}. {APART}"
     return (
         '<h2>What the decision rests on</h2>\n<div class="wide"><table class="decided">\n'
         f"<thead><tr>{head}</tr></thead>\n"

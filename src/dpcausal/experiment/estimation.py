@@ -12,7 +12,8 @@ import numpy as np
 
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import noise_sd
-from dpcausal.experiment.metric import Metric
+from dpcausal.experiment.held import Held
+from dpcausal.experiment.metric import Earlier, Metric
 from dpcausal.queries.metric_moments import MetricColumn, MetricMoments, half_range, middle_of
 from dpcausal.release import Release, ValueOf
 from dpcausal.results.effect import Effect
@@ -66,7 +67,6 @@ class _Column(NamedTuple):
     """The mean and the variance of one column in each arm.
 
     Attributes:
-        name: The column.
         middle: The middle of its range; means are measured from there.
         means: Its mean in each arm, from the middle.
         variances: Its variance within each arm, corrected for the noise in the square of the mean.
@@ -104,7 +104,8 @@ def metric_effects(release: Release, source: Source, metrics: Sequence[Metric]) 
                     "an arm is so small that noise may hide all of its units" if few[[reference, place]].any() else ""
                 )
                 refused = hidden or _denominator(sums, metric, (reference, place))
-                effects.append(_effect(metric, means, sizes, (reference, place), release, source, note, refused))
+                effect = _effect(metric, means, sizes, (reference, place), release, source, note, refused)
+                effects.append(_allowing(effect, metric, sums, [reference, place]))
     return tuple(effects)
 
 
@@ -267,7 +268,7 @@ def _effect(  # noqa: PLR0913, PLR0917
             if treatment.undeclared is None
             else f"a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}",
             *metric.missing_handling(source.schema),
-            *_centre_assumed(metric),
+            *_earlier_assumed(metric),
         ),
         receipts=(release.receipt,),
         notes=(
@@ -282,12 +283,54 @@ def _effect(  # noqa: PLR0913, PLR0917
     )
 
 
-def _centre_assumed(metric: Metric) -> tuple[str, ...]:
-    """Return what a metric takes from an earlier mean of its covariate, in words."""
-    if metric.earlier is None or metric.covariate is None:
+def _allowing(effect: Effect, metric: Metric, sums: _Sums, places: list[int]) -> Effect:
+    """Return the effect of a linearised metric, allowing for what the bounds of its residual may have done to it."""
+    if metric.earlier is None or effect.rehearsed:
+        return effect
+    found = _held(metric, metric.earlier, sums, places)
+    return replace(
+        effect.with_bias(found.left_out(effect.estimate)),
+        no_interval=effect.no_interval or found.refusal,
+        notes=(*effect.notes, *([found.note] if found.note else [])),
+    )
+
+
+def _held(metric: Metric, earlier: Earlier, sums: _Sums, places: list[int]) -> Held:
+    """Return what released sums say of units that are beyond the bounds of a residual."""
+    value, (one, other) = sums.release.value, metric.in_table
+    held, sizes = _column(sums, metric.declared[0], value), sums.sizes(value)
+    half, below = half_range(metric.declared[0]), 1.0
+    square, noise_sd = 0.0, 0.0
+    if metric.denominator is not None:
+        column = _column(sums, metric.denominator, value)
+        below = max(float(np.abs(column.middle + column.means)[places].min()), _LEAST_DENOMINATOR * column.middle)
+        nearer = np.maximum(half - np.abs(held.means), half / 10) ** 2
+        noise = np.sqrt(sums.variance("deficit", held.name)) / sizes / nearer
+        at = max(places, key=lambda place: float((held.variances / nearer)[place]))
+        square, noise_sd = float((held.variances / nearer)[at]), float(noise[at])
+    if not {f"total_0 of {each.name}" for each in (one, other)} <= set(sums.release.names):
+        return Held(square, noise_sd)
+    first, second = _column(sums, one, value), _column(sums, other, value)
+    apart = (first.means - earlier.slope * second.means - held.means)[places]
+    variances = (
+        sums.variance("total", one.name)
+        + earlier.slope**2 * sums.variance("total", other.name)
+        + sums.variance("total", held.name)
+        + (apart.max() ** 2) * sums.variance("size")
+    )
+    moved_sd = float(np.sqrt((variances / sizes[places] ** 2).sum()))
+    return Held(square, noise_sd, float(apart[1] - apart[0]) / below, moved_sd / below)
+
+
+def _earlier_assumed(metric: Metric) -> tuple[str, ...]:
+    """Return what a metric takes from an earlier release, in words."""
+    if metric.earlier is None:
         return ()
+    few = f"few units are beyond the bounds of {metric.residual_in_words}: these count as the bound"
+    if metric.covariate is None:
+        return (few,)
     still = f"the mean of {metric.covariate.name} is still {metric.earlier.centre:g}, as in the earlier release"
-    return (f"{still}: means and lifts rest on it, the difference does not",)
+    return few, f"{still}: means and lifts rest on it, the difference does not"
 
 
 def _what(metric: Metric) -> str:

@@ -13,7 +13,7 @@ from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.experiment.catalogue import MetricCatalogue, checked_digest, metrics_of
 from dpcausal.experiment.decision import DecisionRule
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.experiment.informed import informed
+from dpcausal.experiment.informed import Known, informed
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
@@ -51,7 +51,6 @@ class Experiment(metaclass=Constructor):
     Attributes:
         name: What to call it.
         treatment: Every arm; its reference is the control. Each other arm is compared with it.
-        metrics: The metrics.
         epsilon: The total epsilon, of all metrics together.
         delta: The total delta; with many metrics noise is smaller with one.
         question: The question it answers, in words.
@@ -115,7 +114,12 @@ class Experiment(metaclass=Constructor):
     def __post_init__(self) -> None:
         metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
         labels = [each.label for each in metrics if isinstance(each, Metric)]
-        if not metrics or len(set(labels)) != len(metrics):
+        if twice := sorted({label for label in labels if labels.count(label) > 1}):
+            raise StudyError(
+                problem=f"A metric is declared twice, and metrics have different names: {', '.join(twice)}",
+                hint="leave one of them out, or give it a name= of its own where both have the same columns.",
+            )
+        if not metrics or len(labels) != len(metrics):
             raise StudyError(
                 expected="a list of metrics with different names",
                 got=", ".join(labels)[:200] or repr(self.metrics)[:200],
@@ -180,6 +184,8 @@ class Experiment(metaclass=Constructor):
                     problem=f"{role} must be a {kind.__name__}, not {given!r}"[:300],
                     hint=f"write {role}={example}.",
                 )
+        if self.treatment.compare is None:  # a schema names one of them, and every arm is compared
+            object.__setattr__(self, "treatment", replace(self.treatment, compare=self.treatment.compared[1]))
         if self.allocation is not None:
             listed = isinstance(self.allocation, Iterable) and not isinstance(self.allocation, str)
             shares = tuple(self.allocation) if listed else ()
@@ -230,6 +236,24 @@ class Experiment(metaclass=Constructor):
         residuals = tuple(dict.fromkeys(each.residual for each in self.metrics if each.residual is not None))
         return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics], residuals)
 
+    def check_look(self, look: int | None) -> None:
+        """Raise unless it is said which look a table is for, where there are several, and only there.
+
+        A look is drawn once, so all of them must not be drawn from the table of the first by leaving it out.
+        """
+        if self.cohorts is None:
+            if look is not None:
+                raise StudyError(
+                    problem=f"The experiment declares no cohorts, so it has no look {look!r}",
+                    hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
+                )
+        elif look is None:
+            raise StudyError(
+                problem=f"The experiment {self.name!r} has {len(self.cohorts.values)} looks, and none was named",
+                hint=f"say how many values of {self.cohorts.name!r} have entered so far: look=1 (--look 1) after the "
+                "first. A look is drawn once: one that is read too early lacks those who enter later.",
+            )
+
     def release(self, source: Source, look: int | None = None) -> Release:
         """Return the sums of all metrics: one query, or the looks of the schedule so far.
 
@@ -243,10 +267,7 @@ class Experiment(metaclass=Constructor):
         asked = guarantee_for(source, self.epsilon, self.delta)
         if self.cohorts is None:
             if look is not None:
-                raise StudyError(
-                    problem=f"The experiment declares no cohorts, so it has no look {look!r}",
-                    hint='declare cohorts=Category("week", […]) and planned_n before the first look.',
-                )
+                self.check_look(look)
             return source.release(moments, narrower(moments, source, asked, first))
         now = len(self.cohorts.values) if look is None else look
         query = LookMetrics(Cut(self.cohorts.name), now, moments.metrics, moments.weights, moments.residuals)
@@ -261,11 +282,14 @@ class Experiment(metaclass=Constructor):
 
         Args:
             source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
-            look: With `cohorts`: how many there are so far; None for all of them.
+            look: With `cohorts`: how many there are so far. A rehearsal is of the last look if left out.
 
         Raises:
             BudgetExceededError: If the budget has too little left. Nothing was read.
+            StudyError: If `look` is left out where there are cohorts, or given where there are none.
         """
+        if not isinstance(source, Rehearsal):
+            self.check_look(look)
         release = self.release(source, look)
         effects = metric_effects(release, source, self.metrics)
         sizes = effects[0].arm_sizes
@@ -281,7 +305,9 @@ class Experiment(metaclass=Constructor):
             effects=effects,
             kinds={each.label: each.kind for each in self.metrics},
             lower_is_better=tuple(each.label for each in self.metrics if each.lower_is_better),
-            sample_ratio=SampleRatio.of(sizes, self.allocation or (1.0,) * arms, looks=looks.all if looks else 1),
+            sample_ratio=SampleRatio.of(
+                sizes, self.allocation or (1.0,) * arms, looks=looks.all if looks else 1, units=effects[0].n
+            ),
             method=self.method,
             level=self.level,
             looks=looks,
@@ -305,21 +331,20 @@ class Experiment(metaclass=Constructor):
         return LooksSoFar(query.look, whole, max(sum(sizes.values), 1.0) / (self.planned_n or 1))
 
     @called_as("experiment.rehearsed(100_000)")
-    def rehearsed(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Scorecard:
+    def rehearsed(self, n: int, typical: Mapping[str, float | Sequence[float]] | None = None) -> Scorecard:
         """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent.
 
         Args:
-            n: The number of units.
-            typical: Between which two values about 90 % of units are, by column, from the literature or an earlier
-                experiment. A column that is not named is expected around the middle of its bounds, which few metrics
-                are; a ratio depends on it most.
+            typical: What is expected of a column, from the literature or an earlier experiment: between which two
+                values about 90 % of units are, or the share of a proportion. A column that is not named is expected
+                around the middle of its bounds, which few metrics are; a ratio depends on it most.
         """
         return self.run(self._rehearsal(n, typical))
 
-    def _rehearsal(self, n: int, typical: Mapping[str, Sequence[float]] | None = None) -> Rehearsal:
+    def _rehearsal(self, n: int, typical: Mapping[str, float | Sequence[float]] | None = None) -> Rehearsal:
         return Rehearsal(self.schema, n, confounding=0.0, typical=typical or {})
 
-    def informed_by(self, scorecard: Scorecard, *, spread: float = 5.0) -> Self:
+    def informed_by(self, scorecard: Scorecard | Path, *, spread: float = 5.0) -> Self:
         """Return the experiment with what an earlier scorecard of the same metrics says, for less noise at one price.
 
         A scorecard is public, so nothing is paid. Each metric gets a share of the budget by how wide its bounds are
@@ -327,21 +352,22 @@ class Experiment(metaclass=Constructor):
         **so it is another capped mean**. A ratio is linearised where its denominator is a metric too.
 
         Args:
-            scorecard: The earlier scorecard, of the same population or a similar one.
+            scorecard: The earlier scorecard, of the same population or a similar one, or the `Path` of its JSON.
             spread: How many standard deviations the new bounds are from the mean; infinite to change weights alone.
 
         Raises:
             StudyError: If the scorecard is a rehearsal, or about none of these metrics.
         """
-        if scorecard.rehearsed or not {each.label for each in self.metrics} & set(scorecard.kinds):
+        earlier = Known.of(scorecard)
+        if earlier.rehearsed or not {each.label for each in self.metrics} & set(earlier.metrics):
             raise StudyError(
                 expected="a scorecard that was read from data, of some of the same metrics",
-                got="a rehearsal" if scorecard.rehearsed else f"one of {', '.join(scorecard.kinds)}"[:200],
+                got="a rehearsal" if earlier.rehearsed else f"one of {', '.join(earlier.metrics)}"[:200],
                 hint="take the last scorecard of an experiment with these metrics.",
             )
         if not spread > 0:
             raise StudyError(expected="a spread above 0", got=repr(spread), hint="5 is the usual choice.")
-        metrics = informed(self.metrics, scorecard, spread, gaussian=self.delta > 0)
+        metrics = informed(self.metrics, earlier.found, spread, gaussian=self.delta > 0)
         return replace(self, metrics=metrics)
 
     def to_toml(self) -> str:

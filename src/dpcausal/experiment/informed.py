@@ -1,26 +1,28 @@
 """What an earlier scorecard, which is public, says of metrics: caps, linearised ratios and shares of the budget."""
 
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
+from dpcausal.errors import StudyError
 from dpcausal.experiment.metric import Earlier, Metric
 from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.queries.metric_moments import half_range
 from dpcausal.results.effect import Effect
 from dpcausal.schema.real import Real
+from dpcausal.utils.documents import text_of
 
 _WORTH_NARROWING = 0.5
 """Bounds become narrower where their range is at most this share of the earlier one."""
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """What a scorecard found of a metric.
 
     Attributes:
-        mean: Its value in the control arm.
-        variance: Its variance from unit to unit.
         noise: The privacy noise in its difference. The variance has about this much noise times half of the range.
     """
 
@@ -29,12 +31,52 @@ class _Found(NamedTuple):
     noise: float
 
 
-def informed(metrics: Sequence[Metric], scorecard: Scorecard, spread: float, *, gaussian: bool) -> tuple[Metric, ...]:
+@dataclass(frozen=True)
+class Known:
+    """What an earlier scorecard, or its JSON, says of metrics.
+
+    Attributes:
+        rehearsed: Whether it was a rehearsal, which knows nothing.
+        metrics: Its metrics.
+        found: What it found of those with an interval.
+    """
+
+    rehearsed: bool
+    metrics: tuple[str, ...]
+    found: Mapping[str, Found]
+
+    @classmethod
+    def of(cls, scorecard: Scorecard | Path) -> Self:
+        """Return what a scorecard says, or the file at a path that holds one as JSON."""
+        if isinstance(scorecard, Scorecard):
+            found = {effect.outcome: _found(effect) for effect in reversed(scorecard.effects) if not effect.no_interval}
+            return cls(scorecard.rehearsed, tuple(scorecard.kinds), found)
+        if not isinstance(scorecard, Path):
+            raise StudyError(
+                expected="a Scorecard, or the Path of one as JSON",
+                got=repr(scorecard)[:100],
+                hint='write informed_by(Path("checkout.json")).',
+            )
+        try:
+            card = json.loads(text_of("a scorecard", scorecard))
+            lines = card["comparisons"]
+            sizes = dict(zip(card["sample_ratio"]["arms"], card["sample_ratio"]["sizes"], strict=True))
+            found = {line["metric"]: _found_in(line, sizes) for line in reversed(lines) if not line["no_interval"]}
+            return cls(card["status"] != "estimated", tuple(dict.fromkeys(line["metric"] for line in lines)), found)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise StudyError(
+                problem=f"{scorecard.name} is not the JSON of a scorecard",
+                hint="take the file that scorecard.save or dpcausal experiment run wrote.",
+            ) from None
+
+
+def informed(
+    metrics: Sequence[Metric], found: Mapping[str, Found], spread: float, *, gaussian: bool
+) -> tuple[Metric, ...]:
     """Return metrics with what an earlier scorecard says of them, as `Experiment.informed_by` describes it."""
-    found = {effect.outcome: _found(effect) for effect in reversed(scorecard.effects) if not effect.no_interval}
     alone = {each.in_table: each.label for each in reversed(metrics)}
 
-    def below(metric: Metric) -> _Found | None:
+    def below(metric: Metric) -> Found | None:
         """Return what is known of a ratio's denominator, from the metric that is its mean, whatever that is called."""
         return found.get(alone.get((metric.denominator,), "")) if metric.denominator is not None else None
 
@@ -61,18 +103,24 @@ def informed(metrics: Sequence[Metric], scorecard: Scorecard, spread: float, *, 
     )
 
 
-def _found(effect: Effect) -> _Found:
+def _found(effect: Effect) -> Found:
     sizes = dict(zip(effect.arm_sizes.names, effect.arm_sizes.values, strict=True)) if effect.arm_sizes else {}
     parts = sum(1 / max(sizes.get(arm, 1.0), 1.0) for arm in effect.arms)
-    return _Found(effect.control_mean or 0.0, (effect.sampling_sd or 0.0) ** 2 / parts, effect.privacy_sd)
+    return Found(effect.control_mean or 0.0, (effect.sampling_sd or 0.0) ** 2 / parts, effect.privacy_sd)
 
 
-def _sd(found: _Found, half: float) -> float:
+def _found_in(line: Mapping[str, Any], sizes: Mapping[str, float]) -> Found:
+    """Return what a line of a scorecard's JSON found of its metric."""
+    parts = sum(1 / max(float(sizes[arm]), 1.0) for arm in (line["control"], line["treated"]))
+    return Found(float(line["control_mean"]), float(line["sampling_sd"]) ** 2 / parts, float(line["privacy_sd"]))
+
+
+def _sd(found: Found, half: float) -> float:
     """Return a standard deviation that is not too small because of noise in the variance."""
     return math.sqrt(found.variance + half * found.noise)
 
 
-def _capped(column: Real, found: _Found, spread: float) -> Real:
+def _capped(column: Real, found: Found, spread: float) -> Real:
     """Return a column between bounds at most so many standard deviations from the mean.
 
     They stay as they are unless the range at least halves: a standard deviation between bounds is too small, so caps
@@ -85,7 +133,7 @@ def _capped(column: Real, found: _Found, spread: float) -> Real:
     return replace(column, low=low, high=high) if narrower else column
 
 
-def _linearised(metric: Metric, known: _Found | None, below: _Found | None, spread: float) -> Metric:
+def _linearised(metric: Metric, known: Found | None, below: Found | None, spread: float) -> Metric:
     """Return a ratio linearised around the earlier one, where the mean of its denominator is known too."""
     if metric.denominator is None or metric.earlier is not None or known is None or below is None:
         return metric
@@ -96,7 +144,7 @@ def _linearised(metric: Metric, known: _Found | None, below: _Found | None, spre
     return replace(metric, earlier=Earlier(slope=known.mean, low=-bound, high=bound))
 
 
-def _range_in_sds(metric: Metric, known: _Found | None, below: _Found | None) -> float | None:
+def _range_in_sds(metric: Metric, known: Found | None, below: Found | None) -> float | None:
     """Return half of what a unit can add to a metric in its standard deviations; None where they are not known."""
     if known is None or (metric.denominator is not None and (metric.earlier is None or below is None)):
         return None

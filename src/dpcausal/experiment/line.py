@@ -16,9 +16,7 @@ class ScorecardLine:
     """One metric, one arm against the control.
 
     Attributes:
-        metric: The metric.
         kind: `mean`, `proportion` or `ratio`.
-        control: The control arm.
         treated: The arm that is compared with it.
         control_mean: The metric in the control arm, noise included.
         treated_mean: The metric in the other arm.

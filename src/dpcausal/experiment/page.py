@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from statistics import median
 from typing import Protocol, Self
 
 from dpcausal.experiment.decision import ArmDecision
@@ -22,7 +23,7 @@ from dpcausal.uncertainty.anytime import LooksSoFar
 _STYLE = """
 :root { --none: var(--quiet); }
 body { max-width: 70rem; }
-ul.counts { display: flex; flex-wrap: wrap; gap: 0.4rem 1.6rem; list-style: none; padding: 0; margin: 1rem 0; }
+ul.counts { display: flex; flex-wrap: wrap; gap: 0.4rem 1.6rem; list-style: none; padding: 0; margin: 0.4rem 0 0; }
 ul.counts b { font-size: 1.5rem; margin-right: 0.3rem; }
 th, td { text-align: right; padding: 0.35rem 0.4rem; border-bottom: 1px solid var(--rule); vertical-align: middle;
   white-space: nowrap; }
@@ -102,6 +103,9 @@ _MARKS = {
 """Colours have words and signs beside them."""
 
 _METHODS = {"holm": "Holm", "bonferroni": "Bonferroni", "benjamini_hochberg": "Benjamini-Hochberg"}
+_FARTHEST = 4.0
+"""The scale of lifts ends at so many times their median end: one that is hardly known would flatten all others."""
+
 _SMALLEST_P = 0.001
 """Smaller p-values are not written out."""
 
@@ -138,11 +142,14 @@ class _Shown(Protocol):
     def error_rates(self) -> str: ...
     @property
     def catalogue(self) -> str: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
 
 
 def scorecard_page(scorecard: _Shown) -> str:
     """Return a scorecard as an HTML page, in the design of the reports."""
     first, ratio = scorecard.effects[0], scorecard.sample_ratio
+    outside = ratio.outside_words[:1].upper() + ratio.outside_words[1:]
     shown: tuple[Verdict, ...] = ("not judged",) if ratio.mismatch else ("better", "worse", "no clear difference")
     counts = {each: sum(line.verdict == each for line in scorecard.lines) for each in shown}
     counted = "".join(
@@ -150,12 +157,15 @@ def scorecard_page(scorecard: _Shown) -> str:
         for verdict, count in counts.items()
     )
     ratio_words = _ratio_words(ratio)
-    alarm = f'<p class="alarm">{html_text(ratio_words)}</p>' if ratio.mismatch else ""
+    alarms = [ratio_words] if ratio.mismatch else []
+    alarms += [f"{outside}."] if ratio.many_outside else []
+    alarm = "".join(f'<p class="alarm">{html_text(each)}</p>' for each in alarms)
     checks = [
         ratio_words,
+        *([f"{outside}."] if outside else []),
         _interval_words(scorecard),
         _guarantee_words(first.guarantee),
-        *first.guarantee.warnings,
+        *scorecard.warnings,
         _receipt_words(first.receipts[0]),
         *([f"Metrics: version {scorecard.catalogue[:12]} of their catalogue."] if scorecard.catalogue else []),
     ]
@@ -235,8 +245,7 @@ def _table(lines: Sequence[ScorecardLine]) -> str:
         f'<th scope="col"{_LEFT if place == 1 else ""}><button type="button">{html_text(each)}</button></th>'
         for place, each in enumerate(heads)
     )
-    widest = max((abs(_or_zero(end)) for line in lines for end in (line.lift_low, line.lift_high)), default=0.0)
-    body = "\n".join(_line(line, widest or 1.0, several=several) for line in lines)
+    body = "\n".join(_line(line, _widest(lines), several=several) for line in lines)
     return (
         f'<div class="wide"><table>\n<thead><tr data-label="Sort by">{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>"
@@ -332,11 +341,19 @@ def _lift(line: ScorecardLine) -> str:
     return _with_limits(_percent(line.lift), f"{low} to {high}")
 
 
+def _widest(lines: Sequence[ScorecardLine]) -> float:
+    """Return the lift at the end of the scale: the largest, unless a few are far beyond the others, which are cut."""
+    ends = [max(abs(_or_zero(line.lift_low)), abs(_or_zero(line.lift_high))) for line in lines if _known(line.lift)]
+    return min(max(ends), _FARTHEST * median(ends)) or 1.0 if ends else 1.0
+
+
 def _bar(line: ScorecardLine, widest: float, shown: str) -> str:
     """Return the interval of a lift as a line beside 0, on a scale that all lines share."""
     if not (_known(line.lift) and _known(line.lift_low) and _known(line.lift_high)):
         return ""
-    low, middle, high = (50 + 48 * _or_zero(each) / widest for each in (line.lift_low, line.lift, line.lift_high))
+    low, middle, high = (
+        50 + max(-50.0, min(48 * _or_zero(each) / widest, 50.0)) for each in (line.lift_low, line.lift, line.lift_high)
+    )
     ends = f"{_percent(line.lift_low)} to {_percent(line.lift_high)}"
     label = f"Lift {_percent(line.lift)}, {ends}"
     return (

@@ -14,6 +14,15 @@ _DRAWS = 100_000
 _MISMATCH = 0.001
 """Below this p-value arms are called mismatched; the usual threshold, as the check is made for every experiment."""
 
+_SMALLEST_P = 1e-6
+"""Smaller p-values are not written out."""
+
+_MANY_OUTSIDE = 0.01
+"""From this share on, units in no declared arm are told of above the result."""
+
+_CLEARLY_OUTSIDE = 5.0
+"""So many standard deviations of the noise, and one unit in a thousand, are units that are in no declared arm."""
+
 
 @dataclass(frozen=True)
 class SampleRatio:
@@ -23,12 +32,12 @@ class SampleRatio:
     has heavier tails than the normal, so its distribution is simulated.
 
     Attributes:
-        arms: The arms.
         sizes: How many units each has, noise included.
         allocation: The share that each was meant to get.
-        statistic: The statistic.
         p_value: The probability of one as large if the allocation is right.
         looks: How many looks there will be; the threshold is divided among them.
+        units: The number of units in the table.
+        outside: How many of them are in none of the arms, noise included; None where noise may be all of it.
 
     Reference:
         Fabijan and others (2019), Diagnosing sample ratio mismatch in online controlled experiments.
@@ -40,10 +49,12 @@ class SampleRatio:
     statistic: float
     p_value: float
     looks: int = 1
+    units: int | None = None
+    outside: float | None = None
 
     @classmethod
-    def of(cls, sizes: JointEstimate, allocation: Sequence[float], *, looks: int = 1) -> Self:
-        """Test released sizes against an allocation, at one of so many looks.
+    def of(cls, sizes: JointEstimate, allocation: Sequence[float], *, looks: int = 1, units: int | None = None) -> Self:
+        """Test released sizes against an allocation, at one of so many looks, in a table of so many units.
 
         Example:
             >>> sizes = JointEstimate(("a", "b"), (5_200.0, 4_800.0), ((0.0, 0.0), (0.0, 0.0)), ())
@@ -52,10 +63,10 @@ class SampleRatio:
         """
         shares = np.array(allocation, dtype=float) / sum(allocation)
         values = np.array(sizes.values)
-        units = max(float(values.sum()), 1.0)
+        counted = max(float(values.sum()), 1.0)
         # The last arm follows from the others and the total.
         apart = (np.eye(len(shares)) - shares[:, None])[:-1]
-        moved, assigned = apart @ values, units * (np.diag(shares) - np.outer(shares, shares))[:-1, :-1]
+        moved, assigned = apart @ values, counted * (np.diag(shares) - np.outer(shares, shares))[:-1, :-1]
         precision = np.linalg.inv(assigned + apart @ sizes.covariance @ apart.T)
         statistic = float(moved @ precision @ moved)
         laplace = [each for each in sizes.noise if each.family == "laplace"]
@@ -67,17 +78,55 @@ class SampleRatio:
             p_value = float((1 + (drawn >= statistic).sum()) / (1 + _DRAWS))
         else:
             p_value = chi_squared_beyond(statistic, len(moved))
-        return cls(sizes.names, tuple(map(float, values)), tuple(map(float, shares)), statistic, p_value, looks)
+        outside = _outside(sizes, units)
+        released, expected = tuple(map(float, values)), tuple(map(float, shares))
+        return cls(sizes.names, released, expected, statistic, p_value, looks, units, outside)
 
     @property
     def mismatch(self) -> bool:
         """Whether the arms are mismatched: then no metric of the experiment should be trusted."""
         return self.p_value < _MISMATCH / self.looks
 
+    @property
+    def many_outside(self) -> bool:
+        """Whether so many units are in none of the arms that whoever reads the result must know why."""
+        return self.outside is not None and self.outside > _MANY_OUTSIDE * (self.units or 0)
+
+    @property
+    def outside_words(self) -> str:
+        """How many units are in none of the arms, and what may be the cause; empty where noise may be all of them."""
+        if self.outside is None or self.units is None:
+            return ""
+        cause = "check that every arm is declared, as the table writes it"
+        cause += ", and that the table is the one of this look" if self.looks > 1 else ""
+        share = f"{100 * self.outside / self.units:.1f} %"
+        return f"about {self.outside:,.0f} of {self.units:,} units ({share}) count in none of the arms: {cause}"
+
     def __str__(self) -> str:
         word = "MISMATCH: find the cause before you read any metric" if self.mismatch else "as declared"
+        words = p_words(self.p_value)
+        relation, words = ("<", words[2:]) if words.startswith("<") else ("=", words)
         sizes = ", ".join(f"{arm} {size:,.0f}" for arm, size in zip(self.arms, self.sizes, strict=True))
-        return f"{word} (p = {self.p_value:.2g}; {sizes})"
+        return f"{word} (p {relation} {words}; {sizes})"
+
+
+def p_words(p_value: float) -> str:
+    """Return a p-value as text; below a millionth it is of rounding, and none is 0.
+
+    Example:
+        >>> p_words(0.0213), p_words(0.0)
+        ('0.021', '< 1e-6')
+    """
+    return f"{p_value:.2g}" if p_value >= _SMALLEST_P else "< 1e-6"
+
+
+def _outside(sizes: JointEstimate, units: int | None) -> float | None:
+    """Return how many units are in none of the arms, or None where noise may be all of it."""
+    if units is None:
+        return None
+    outside = float(units - np.sum(sizes.values))
+    noise = math.sqrt(max(float(np.sum(sizes.covariance)), 0.0))
+    return outside if outside > max(_CLEARLY_OUTSIDE * noise, units / 1_000) else None
 
 
 def chi_squared_beyond(statistic: float, degrees: int) -> float:

@@ -13,7 +13,7 @@ from dpcausal.experiment.decision import ArmDecision, DecisionRule, Situation, c
 from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
-from dpcausal.experiment.sample_ratio import SampleRatio
+from dpcausal.experiment.sample_ratio import SampleRatio, p_words
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.release import format_receipt, units_of
 from dpcausal.results.effect import Effect
@@ -34,6 +34,9 @@ _ESTIMATES = (
 )
 """What a rehearsal does not know."""
 
+_LARGE_DELTA = 1.0
+"""From so many units on that delta lets be disclosed, on average, it is warned of."""
+
 _LEAST_SAMPLING = 0.03
 """The least sampling error that is counted, as a share of the privacy noise: it widens an interval by less than a
 thousandth, and an error without a normal part takes long to invert."""
@@ -45,7 +48,6 @@ class Scorecard:
 
     Attributes:
         name: The experiment.
-        question: Its question.
         effects: The effect of each arm against the control, metric by metric.
         kinds: What each metric is.
         lower_is_better: The metrics that should fall.
@@ -80,6 +82,16 @@ class Scorecard:
     def rehearsed(self) -> bool:
         """Whether this came from a rehearsal: only the errors are expectations, no number was read."""
         return self.effects[0].rehearsed
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the guarantee worth little: a large epsilon, or a delta that lets some units be shown."""
+        first = self.effects[0]
+        delta = first.guarantee.delta
+        if delta * first.n < _LARGE_DELTA:
+            return first.guarantee.warnings
+        said = f"delta {delta:g} is not far below 1 / {first.n:,}, one over the number of units: take a hundredth of it"
+        return (*first.guarantee.warnings, said)
 
     @called_as('scorecard.effect("revenue")')
     def effect(self, metric: str, treated: str | None = None) -> Effect:
@@ -202,9 +214,10 @@ class Scorecard:
 
     def __str__(self) -> str:
         first = self.effects[0]
-        table = [*table_rows("WARNING", first.guarantee.warnings), ("sample ratio", str(self.sample_ratio))]
+        table = [*table_rows("WARNING", self.warnings), ("sample ratio", str(self.sample_ratio))]
+        table += [("outside", self.sample_ratio.outside_words)] if self.sample_ratio.outside_words else []
         table += [("look", f"{self.looks.look} of {self.looks.all}")] if self.looks else []
-        table += [("intervals", self.interval_words), *units_of(first.n, first.receipts)]
+        table += [("intervals", self.interval_words), *units_of(first.n, first.receipts, looks=self.looks is not None)]
         table += table_rows("decision" if len(self.decisions) < 2 else "decisions", tuple(self._decision_lines()))
         table += [("error rates", self.error_rates)] if self.rule else []
         table += [("catalogue", self.catalogue[:12])] if self.catalogue else []
@@ -243,7 +256,7 @@ class Scorecard:
                     *map(format_number, (line.control_mean, line.treated_mean, line.difference)),
                     limits(line.low, line.high),
                     percent(line.lift),
-                    NONE if line.adjusted_p_value is None else f"{line.adjusted_p_value:.2g}",
+                    NONE if line.adjusted_p_value is None else p_words(line.adjusted_p_value),
                     line.verdict,
                 ]
             )

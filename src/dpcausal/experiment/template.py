@@ -25,6 +25,7 @@ epsilon = "<fill in>"       # for instance 0.5
 delta = 1e-6                # far below 1 / number of users; less noise from about ten metrics on
 method = "holm"             # or "benjamini_hochberg", for the share of false claims among many metrics
 # allocation = [0.5, 0.5]   # where arms are not meant to be equal
+# unit = {{ name = "user", by = "time", keep = "first" }}  # where a user may have several records
 
 # For a look after each week: uncomment these two, with all weeks to come. All looks are paid for once.
 # planned_n = "<fill in>"     # the number of users at the last look
@@ -48,8 +49,6 @@ def experiment_to_fill_in(
     """Return the text of an experiment's file with blanks, for a table with these columns.
 
     Args:
-        catalogue: The catalogue of metrics.
-        columns: The names of the table's columns.
         chosen: Which metrics to use; by default all whose columns the table has.
         file: The name of the file, for its first lines.
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from dpcausal.experiment.line import NONE
+from dpcausal.experiment.line import NONE, Verdict
 from dpcausal.page.html_page import html_page, html_text
 from dpcausal.page.numbers import percent, short
 from dpcausal.page.style import page_header, page_style
@@ -41,14 +41,7 @@ class Watched:
     """One experiment of a folder.
 
     Attributes:
-        file: Its file.
-        name: Its name.
-        question: Its question.
         looks: How many looks it has; None for one.
-        metrics: How many metrics it has.
-        spent: The epsilon that its ledger has spent.
-        budget: The epsilon of the budget.
-        delta: The delta of the budget.
         scorecard: Its last scorecard, as JSON has it; None where it has not run.
         page: The file of the page of that scorecard; empty where there is none.
         problem: Why it cannot be shown; empty where it can.
@@ -92,7 +85,8 @@ class Watched:
     def counts(self) -> dict[str, int]:
         """How many comparisons have each verdict."""
         verdicts = [each["verdict"] for each in (self.scorecard or {}).get("comparisons", ())]
-        return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+        order = dict.fromkeys((*get_args(Verdict), *verdicts))
+        return {verdict: verdicts.count(verdict) for verdict in order if verdict in verdicts}
 
     @property
     def mismatch(self) -> bool:
@@ -129,6 +123,11 @@ def watch_document(experiments: Sequence[Watched]) -> dict[str, Any]:
     return {"format": FORMAT, "experiments": [each.to_dict() for each in experiments]}
 
 
+def shown_name(one: Watched, experiments: Sequence[Watched]) -> str:
+    """Return an experiment's name, with its file where another has the same name."""
+    return one.name if sum(each.name == one.name for each in experiments) == 1 else f"{one.name} ({one.file})"
+
+
 def watch_text(experiments: Sequence[Watched]) -> str:
     """Return all experiments as a table of text."""
     cells = [["experiment", "status", "units", "decision", "better", "worse", "spent", "budget"]]
@@ -139,9 +138,10 @@ def watch_text(experiments: Sequence[Watched]) -> str:
         n = each.scorecard["n"] if each.scorecard else None
         counts = [str(each.counts.get(verdict, 0)) if each.scorecard else NONE for verdict in ("better", "worse")]
         budget = [NONE, NONE] if each.problem else [f"{each.spent:g}", f"{each.budget:g}"]
-        cells.append([each.name, each.status, f"{n:,}" if n else NONE, decided or NONE, *counts, *budget])
-        notes += [f"{each.name}: {each.problem}"] if each.problem else []
-        notes += [f"{each.name}, {arm}: {action}, {'; '.join(reasons)}" for arm, action, reasons in each.actions]
+        name = shown_name(each, experiments)
+        cells.append([name, each.status, f"{n:,}" if n else NONE, decided or NONE, *counts, *budget])
+        notes += [f"{name}: {each.problem}"] if each.problem else []
+        notes += [f"{name}, {arm}: {action}, {'; '.join(reasons)}" for arm, action, reasons in each.actions]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(map(str.ljust, each, widths)).rstrip() for each in cells]
     return "\n".join([*lines, *([""] if notes else []), *notes])
@@ -153,7 +153,7 @@ def watch_page(experiments: Sequence[Watched]) -> str:
     size = f"{len(experiments)} experiments, {running} between looks."
     heads = ("Experiment", "Status", "Decision", "Verdicts", "Budget")
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
-    body = "\n".join(map(_line, experiments))
+    body = "\n".join(_line(each, shown_name(each, experiments)) for each in experiments)
     note = (
         "Read from ledgers and scorecards; no table was opened. Every number contains privacy noise. Epsilon is what "
         "each ledger has spent of its budget."
@@ -164,8 +164,8 @@ def watch_page(experiments: Sequence[Watched]) -> str:
     return html_page(title, parts, style=page_style(_STYLE), allowed=_ALLOWED)
 
 
-def _line(each: Watched) -> str:
-    name = html_text(each.name)
+def _line(each: Watched, called: str) -> str:
+    name = html_text(called)
     name = f'<a href="{html_text(each.page)}">{name}</a>' if each.page else name
     if each.problem:
         words = f'<td data-label="Not shown" colspan="4"><span class="bad">{html_text(each.problem)}</span></td>'

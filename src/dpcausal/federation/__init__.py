@@ -2,3 +2,7 @@
 
 Only `site` can see a table.
 """
+
+from dpcausal.errors import require_library
+
+require_library("cryptography", "signs and masks messages", "federation")

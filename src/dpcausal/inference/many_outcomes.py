@@ -23,7 +23,6 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tup
     """Return p-values adjusted for their number: each may be compared with the level of the whole family.
 
     Args:
-        p_values: The p-values.
         method: `holm` or `bonferroni` bound the probability of any false claim (familywise error), whatever the
             dependence; `benjamini_hochberg` bounds the expected share of false claims among all claims (false
             discovery rate), for independent or positively dependent p-values.
@@ -109,7 +108,6 @@ def estimate_family(  # noqa: PLR0913
 
     Args:
         sources: One source for each outcome or comparison.
-        estimator: The estimator.
         epsilon: The total epsilon.
         delta: The total delta.
         weights: The share of the total for each source, declared before anything is asked; equal if left out. They

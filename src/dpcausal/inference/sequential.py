@@ -33,7 +33,6 @@ class Look(metaclass=Constructor):
     """One look at a running study.
 
     Attributes:
-        n: The number of units so far.
         fraction: The share of the planned units.
         p_value: The p-value of this look alone.
         level: The level that it is compared with.

@@ -48,14 +48,7 @@ class AllocatedTotal(RunningTotal):
         return None
 
     def _moved(self, allocation: Allocation, total: Total, before: str, after: str) -> Self | None:
-        """Return the total with more or less allocated; None where that is beyond the budget or below 0.
-
-        Args:
-            allocation: The experiment, its period and its buckets.
-            total: How much more.
-            before: Who has its buckets: nobody before it is allocated.
-            after: Who has them afterwards.
-        """
+        """Return the total with more or less allocated; None where that is beyond the budget or below 0."""
         claim, now = allocation.claim, self.of(allocation.days)
         if self.budget is None or (claim is not None and self.layers.get(claim.name) != claim.layer):
             return None

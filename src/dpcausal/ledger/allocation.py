@@ -38,11 +38,6 @@ def today() -> date:
 class Days:
     """One calendar period.
 
-    Attributes:
-        label: Its name, for instance `2026-Q4`.
-        first: Its first day.
-        last: Its last day.
-
     Example:
         >>> print(Days.around(date(2026, 11, 17), "quarter"))
         2026-Q4, from 2026-10-01 to 2026-12-31
@@ -71,13 +66,9 @@ class Allocation:
     """The part of a population's budget that one experiment has.
 
     Attributes:
-        population: The name of the population.
         opening: The digest of the population's first entry, which identifies it.
-        experiment: The name of the experiment.
-        protects: The least that the experiment must protect.
         days: The period in which the budget may be spent; None where the population's is never renewed.
         unit: The column that identifies a person; empty where each record is a person.
-        public: The columns with public values.
         claim: The buckets of a layer that the experiment has; None where it is on everybody.
     """
 
@@ -159,7 +150,6 @@ class AllocatedExperiment:
     """One experiment of a population.
 
     Attributes:
-        name: Its name.
         budget: The budget that was allocated to it.
         ledger: The address of its ledger.
         period: The period in which it may be spent; empty where the population's budget is never renewed.

@@ -38,7 +38,6 @@ class Answers(Journal[RunningTotal]):
             schedule: The request that was granted and debited for all looks together.
             look: The request of this look.
             previous: The request of the look before it, which must be answered; None for the first.
-            release: The answer.
         """
         with self._transaction() as connection:
             made = self._request(connection, look)
@@ -60,10 +59,6 @@ class Answers(Journal[RunningTotal]):
         """Record which sum a site confirms in a session of secure sums, and return the recorded one: always the first.
 
         It has no price. It is in the chain, so that a session put back from an older copy cannot confirm another sum.
-
-        Args:
-            session: The request of the session, whose masked numbers are stored.
-            summed: The digest of the sum.
 
         Raises:
             LedgerError: If the session has no stored numbers.
@@ -110,3 +105,9 @@ class Answers(Journal[RunningTotal]):
         """Return whether a request was paid for."""
         with self._transaction() as connection:
             return "debit" in self._request(connection, request)
+
+    def is_debited_for(self, study: str) -> bool:
+        """Return whether anything was paid for the study with this digest."""
+        with self._transaction() as connection:
+            debits = self._store.entries_of_kind(connection, "debit", containing=json.dumps(study))
+            return any(entry.content.get("study") == study for entry in debits)

@@ -59,7 +59,6 @@ class Budget(metaclass=Constructor):
     Both rules hold for adaptive queries, each chosen after seeing the earlier answers.
 
     Attributes:
-        epsilon: The cap on epsilon.
         delta: The cap on delta. With 0, only pure (Laplace) releases fit.
         rule: `additive` adds up epsilons and deltas as printed on the releases. `zcdp` adds up rho against the largest
             rho that is (epsilon, delta)-differentially private: better for many small Gaussian releases, worse for few
@@ -172,7 +171,10 @@ class Budget(metaclass=Constructor):
         """Explain why an event does not fit: what is left, what it costs, and what to do, in this budget's terms."""
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
         if self.rule == "additive":
-            return str(left), price, f"ask for less; the budget is {self}."
+            hint = f"ask for less; the budget is {self}."
+            if event.delta > left.delta and event.epsilon <= left.epsilon:
+                hint = f"ask with a delta of at most {left.delta:g}; the budget is {self}."
+            return str(left), price, hint
         rho = f"rho {float(self._rho() - total.rho):.3g} ({left} by one Gaussian release)"
         if event.family == "smooth":
             return (

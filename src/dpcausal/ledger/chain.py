@@ -52,7 +52,6 @@ class Entry(ChainEntry):
             experiment returned what it never granted), or `site` (the state of the site that the ledger belongs to).
         request: The digest of the request it belongs to; of a version or an experiment its name; of a checkpoint, a
             restore or the state of a site its number.
-        body: The content of the entry, as JSON.
     """
 
     number: int

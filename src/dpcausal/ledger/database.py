@@ -28,7 +28,6 @@ class Database:
 
     Attributes:
         address: The address as it may be shown: absolute, and without a password.
-        forgets: Whether it is in memory.
         lock: On PostgreSQL, the number of the advisory lock that all databases of one kind share, or all of one name.
     """
 

@@ -29,7 +29,6 @@ class Allocated:
     """What is allocated in one period, and was not returned.
 
     Attributes:
-        apart: What experiments outside of layers may spend.
         layers: The buckets of each layer; a layer that no experiment claimed is left out.
     """
 

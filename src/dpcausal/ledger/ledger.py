@@ -62,6 +62,7 @@ class Ledger(OtherNames, Answers):
     }
 
     study: str = ""  # the digest of the study that the next debits are for, as a site names it
+    spends: bool = True  # whether it pays for what it was not debited for yet
 
     def __init__(self, url: str | Path, *, witness: str | None = None) -> None:
         self._open(Store(url), open_witness(witness) if witness else None)
@@ -161,8 +162,6 @@ class Ledger(OtherNames, Answers):
 
         Args:
             url: Where the ledger belongs. Without `copy`, the older ledger is there already.
-            by: Who decides this.
-            reason: Why.
             copy: Where the copy is. Nothing may be at `url` then.
             witness: Where the witness is, for a ledger that has one.
             receipts: All known receipts, for instance those of effects.
@@ -296,6 +295,8 @@ class Ledger(OtherNames, Answers):
         events = [price] if isinstance(price, Event) else [*price]
         with self._transaction() as connection:
             made = self._request(connection, request)
+            if not self.spends and "debit" not in made:
+                raise refusals.spends_nothing()
             if "grant" in made:
                 self._check_unanswered_since(connection, made["grant"])
                 refusals.check_granted(made["grant"], events, question)
@@ -373,6 +374,11 @@ class Ledger(OtherNames, Answers):
         with self._transaction() as connection:
             last = self._store.last_of_kinds(connection, ("site", "restore"))
             return last.content["state"] if last and last.kind == "site" else None
+
+    def site_states(self) -> tuple[dict[str, Any], ...]:
+        """Return all recorded states of the site, the oldest first."""
+        with self._transaction() as connection:
+            return tuple(entry.content["state"] for entry in self._store.entries_of_kind(connection, "site"))
 
     @property
     def spent(self) -> Spending:

@@ -224,6 +224,11 @@ class Population(Journal[AllocatedTotal], metaclass=Constructor):
             LedgerError: If there is no such layer.
             SchemaError: If it has no such buckets.
         """
+        if not layer and self.layers:
+            raise LedgerError(
+                problem="Buckets were given, and no layer that they are of",
+                hint=f"name one of the layers of {self.name}, {', '.join(self.layers)}: layer=, or --layer.",
+            )
         if layer not in self.layers:
             raise LedgerError(
                 problem=f"The population {self.name} has no layer {repr(layer)[:100]}; it has "

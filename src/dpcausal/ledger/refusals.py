@@ -66,6 +66,15 @@ def not_restored(allocation: Allocation) -> LedgerError:
     )
 
 
+def spends_nothing() -> BudgetExceededError:
+    """Refuse to pay for a request, where only what was paid for before may be answered."""
+    return BudgetExceededError(
+        expected="a request that was debited in time",
+        got="one that was not",
+        hint="let people approve the study again; what was paid for is not paid for again.",
+    )
+
+
 def check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
     """Raise unless an experiment is asked for on the terms of its allocation."""
     if made != terms:
@@ -185,11 +194,19 @@ def absent(store: Store, got: str) -> LedgerError:
             hint="check the address and the name; dpcausal population show lists the experiments of a population, and "
             "dpcausal population allocate adds one.",
         )
+    inside = (
+        ""
+        if got == "no file"
+        else (
+            "if this is the database of a population, add which ledger: …?ledger=POPULATION/EXPERIMENT, as dpcausal "
+            "population show says. Otherwise "
+        )
+    )
     return LedgerError(
         problem=f"There is no ledger at {store.address}: {got}",
-        hint="check the address and the working folder; restore a lost ledger with: dpcausal ledger restore. Only if "
-        "nothing was ever asked of these data, create a new one, with a budget that cannot be raised: dpcausal ledger "
-        f"create {quote(store.address)} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
+        hint=f"{inside}check the address and the working folder; restore a lost ledger with: dpcausal ledger restore. "
+        "Only if nothing was ever asked of these data, create a new one, with a budget that cannot be raised: dpcausal "
+        f"ledger create {quote(store.address)} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
     )
 
 
@@ -244,6 +261,10 @@ def check_covers(budget: Budget, spent: Total, events: Sequence[Event]) -> None:
             f"ask for less; the budget is {budget}.",
         )
     )
+    if (budget.spent(spent)).epsilon > 0:
+        hint += (
+            " What was answered before costs nothing only where nothing in it changed: bounds, weights, arms, price."
+        )
     what = "this query" if len(events) == 1 else "these"
     raise BudgetExceededError(
         problem=f"Budget exceeded: this costs {got}, and {expected} is left",

@@ -61,12 +61,7 @@ _REMEMBERED = 256
 
 @dataclass(frozen=True)
 class _Statements:
-    """What is asked of the table of entries. To build a statement takes longer than to run it.
-
-    Attributes:
-        table: The table.
-        is_mine: The condition that an entry is one of this ledger.
-    """
+    """What is asked of the table of entries. To build a statement takes longer than to run it."""
 
     table: Table
     is_mine: ColumnElement[bool]
@@ -139,7 +134,6 @@ class Store(Database):
 
     Attributes:
         name: The name of the ledger; empty where the database holds one ledger without a name.
-        place: The address without the name.
     """
 
     def __init__(self, url: str | Path) -> None:

@@ -38,14 +38,7 @@ def entry_at(store: Store, connection: Connection, number: int) -> Entry:
 
 
 def at_checkpoint_before(store: Store, connection: Connection, number: int, blank: Running) -> Running:
-    """Return the running total at the last checkpoint up to an entry; where there is none, at the opening.
-
-    Args:
-        store: Where the entries are.
-        connection: A transaction.
-        number: The number of the entry.
-        blank: The running total before the first entry.
-    """
+    """Return the running total at the last checkpoint up to an entry; where there is none, at the opening."""
     opening = blank.after(entry_at(store, connection, 0))
     place = entry_at(store, connection, last_checkpoint_up_to(number))
     if place.kind != "checkpoint":  # the opening; or checkpoints are elsewhere, and all is read

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, func, insert, inspect, select
 
@@ -32,36 +31,13 @@ _TAIL = 2**16
 
 @dataclass(frozen=True)
 class Sighting:
-    """The last entry that a witness recorded.
-
-    Attributes:
-        number: Its number.
-        digest: Its digest.
-    """
+    """The last entry that a witness recorded."""
 
     number: int
     digest: str
 
 
-class Witness(Protocol):
-    """A record of the lengths of ledgers, each identified by the digest of its opening entry."""
-
-    address: str
-
-    def last(self, opening: str, up_to: int | None = None) -> Sighting | None:
-        """Return the last record of a ledger, or the last one of entries up to a number; None if there is none."""
-        ...
-
-    def since(self, opening: str, number: int) -> list[Sighting]:
-        """Return the records of a ledger after the last one of entries up to a number, in order."""
-        ...
-
-    def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
-        """Record the last entry of a ledger, durably, unless a later one is recorded; `anew` after a restore."""
-        ...
-
-
-def open_witness(place: str) -> Witness:
+def open_witness(place: str) -> "Witness":
     """Return the witness at a place: a text file whose name ends in .log, or a database by its address."""
     if "://" not in place and place.endswith(".log"):
         return LogWitness(Path(place))
@@ -90,7 +66,7 @@ class LogWitness:
             return self._last(descriptor, opening, up_to)
 
     def since(self, opening: str, number: int) -> list[Sighting]:
-        """Return the lines about a ledger after the last one of entries up to a number."""
+        """Return the lines about a ledger after the last one of entries up to a number, in order."""
         if not self._file.is_file():
             return []
         with self._locked() as descriptor:
@@ -99,7 +75,7 @@ class LogWitness:
         return _after(found, number)
 
     def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
-        """Add a line, and wait until it is on the disk."""
+        """Add a line unless a later one is there, and wait until it is on the disk; `anew` after a restore."""
         with self._locked() as descriptor:
             if not anew and _is_known(seen, self._last(descriptor, opening, None)):
                 return
@@ -140,7 +116,7 @@ class DatabaseWitness(Database):
             return self._last(connection, opening, up_to)
 
     def since(self, opening: str, number: int) -> list[Sighting]:
-        """Return the lines about a ledger after the last one of entries up to a number."""
+        """Return the lines about a ledger after the last one of entries up to a number, in order."""
         if self.is_absent:
             return []
         with self.exclusive() as connection:
@@ -151,7 +127,7 @@ class DatabaseWitness(Database):
         return _after([Sighting(*line) for line in lines], number)
 
     def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
-        """Add a line, and wait until it is on the disk."""
+        """Add a line unless a later one is there, and wait until it is on the disk; `anew` after a restore."""
         with self.exclusive() as connection:
             SIGHTINGS.create(connection, checkfirst=True)
             if anew or not _is_known(seen, self._last(connection, opening, None)):
@@ -167,6 +143,10 @@ class DatabaseWitness(Database):
             chosen = chosen.where(SIGHTINGS.c.number <= up_to)
         found = connection.execute(chosen.order_by(SIGHTINGS.c.place.desc()).limit(1)).first()
         return Sighting(*found) if found else None
+
+
+Witness = LogWitness | DatabaseWitness
+"""A record of the lengths of ledgers, each identified by the digest of its opening entry."""
 
 
 def _after(found: list[Sighting], number: int) -> list[Sighting]:

@@ -16,12 +16,7 @@ _EDGE = 6.0
 
 @dataclass(frozen=True)
 class Axis:
-    """A horizontal axis.
-
-    Attributes:
-        low: The value at the left edge.
-        high: The value at the right edge.
-    """
+    """A horizontal axis."""
 
     low: float
     high: float

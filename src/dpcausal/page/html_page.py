@@ -20,7 +20,6 @@ def html_page(title: str, body: str, *, style: str, allowed: str) -> str:
     Args:
         title: Its title, not yet escaped.
         body: The HTML of its body, in which all text is escaped already.
-        style: Its style sheet.
         allowed: Its content security policy: even with an escape missing, nothing else runs or is fetched.
     """
     return f"""<!DOCTYPE html>

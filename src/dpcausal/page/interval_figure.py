@@ -35,13 +35,7 @@ class IntervalFigure:
         estimate: The estimate; None where only the width is known.
         half_widths: For each source of uncertainty in `PARTS` that there is, the half-width of an interval for it and
             for those before it. The last is that of the whole interval.
-        interval: The interval.
         smallest: The smallest worthwhile effect; 0 if none was given.
-        planned: The planned half-width, if known.
-        label: The text above the interval.
-        planned_label: The text above the planned interval.
-        axis_title: The text below the axis.
-        alt: The alt text.
     """
 
     interval: tuple[float, float]
@@ -133,13 +127,7 @@ def named_widths(widths: tuple[float, float, float]) -> dict[str, float]:
 def notebook_figure(
     estimate: float | None, interval: tuple[float, float] | None, widths: tuple[float, float, float]
 ) -> str:
-    """Return a small figure of an interval for a notebook; nothing where there is no finite interval.
-
-    Args:
-        estimate: The estimate; None where only the width is known.
-        interval: The interval, if there is one.
-        widths: The half-widths by source.
-    """
+    """Return a small figure of an interval for a notebook; nothing where there is no finite interval."""
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
     low, high = (format_number(end) for end in interval)

@@ -15,10 +15,6 @@ class SiteLine:
     """One line of a forest plot.
 
     Attributes:
-        label: The text above it.
-        estimate: The estimate.
-        low: The lower limit of its interval.
-        high: The upper limit.
         weight: Its weight, which sizes its square; 0 leaves it empty. None for the pooled effect, a diamond.
     """
 

@@ -32,15 +32,10 @@ class Candidate:
     """An estimator and its expected error.
 
     Attributes:
-        estimator: The estimator, ready to use.
-        label: Its name, in words.
         half_width: The expected half width of the 95 % interval, which allows for the bias: the distance to the truth
             that the estimate stays within in 95 % of studies. Infinite where no interval is expected.
-        sampling_sd: The standard deviation of the sampling error.
-        privacy_sd: The standard deviation of the privacy noise.
         bias: The confounding that is expected to stay in the estimate.
         delta: The delta to use: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
-        assumes: The shape that it assumes, in words.
         whole: Whether it adjusts for every confounder without a model.
         left_out: The confounders that it does not adjust for.
         not_ranked: Why it is listed apart, if it is.

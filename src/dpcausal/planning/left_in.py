@@ -19,7 +19,6 @@ class LeavingIn:
     """An estimator that leaves confounding in, up to a bound: its intervals allow for it.
 
     Attributes:
-        estimator: The estimator.
         bound: The confounding that it may leave in, in either direction, in the outcome's units.
     """
 

@@ -49,9 +49,7 @@ class Plan:
     """A study before it is run, from public numbers only.
 
     Attributes:
-        estimator: The estimator.
         effect: The rehearsed effect: its queries, their prices, and the expected errors.
-        rehearsal: The expectations about the table.
         poor_overlap: The half width to expect where the arms overlap by half; infinite without an interval. None where
             an overlap is given, where that much or less is expected, or where nothing is adjusted for.
         refusals: The number of rehearsals with noise, out of 40, that yielded no interval.
@@ -293,7 +291,6 @@ def plan(  # noqa: PLR0913
     """Plan an estimator: its queries, its cost and its expected precision. Reads no data and spends nothing.
 
     Args:
-        estimator: The estimator.
         rehearsal: The expectations about the table.
         guarantee: The guarantee to give.
         covariates: The confounders, as for `rank_estimators`; none for a trial: `covariates=[]`. By default those that

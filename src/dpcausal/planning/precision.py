@@ -53,9 +53,6 @@ def wrong_sign(effect: Effect, size: float) -> float:
 
     That is the probability that the error, sampling and privacy noise together, exceeds the effect on the other side;
     with a bias up to the bound, where there is one.
-
-    Raises:
-        RefusedError: Where errors are not known, so that there is no interval.
     """
     return beyond(_known(effect, size) - effect.bias_bound, effect.sampling_sd or 0.0, effect.noise)
 

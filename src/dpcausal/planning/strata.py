@@ -23,12 +23,6 @@ def propose_strata(schema: Schema, n: int, covariates: Sequence[str], *, treated
 
     `Stratification` cuts numbers at quantiles, as finely as the number of units allows.
 
-    Args:
-        schema: What is public about the table.
-        n: The number of units.
-        covariates: The confounders. None is left out.
-        treated_share: The expected share of treated units.
-
     Returns:
         The strata, for `Stratification`; empty where there are too few units for four bins of every number. Strata of
         some of them would leave the confounding by the others in: use regression or weighting instead.

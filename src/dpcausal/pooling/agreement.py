@@ -40,11 +40,7 @@ _SAME = (
 
 
 def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
-    """Return the effects in the order of their sites' names, so that the order of answers does not matter.
-
-    Raises:
-        QueryError: Unless these effects can be pooled by this rule. The message names the sites.
-    """
+    """Return the effects in the order of their sites' names, so that the order of answers does not matter."""
     if rule not in RULES:
         raise QueryError(
             expected=f"a rule, one of automatic, {', '.join(RULES)}", got=repr(rule), hint="docs/pooling.md has them."

@@ -27,10 +27,6 @@ class RobustFit:
     residuals themselves (a sandwich, as Hartung and Knapp do for random effects), so it needs Student's t.
 
     Attributes:
-        estimate: The centre.
-        weights: Each site's weight in it.
-        between: The between-site variance.
-        standard_error: The standard error of the centre.
         residuals: Each site's distance from the centre, in its own standard errors, heterogeneity included.
 
     Reference:

@@ -41,7 +41,6 @@ def minimum_variance(sizes: Array, variances: Array) -> Array:
     it), so sites are sorted instead of all subsets tried. Ties go to the first site, and to the smallest set.
 
     Args:
-        sizes: Each site's number of units.
         variances: Each site's variance, greater than 0. With negative ones, which noise can cause in an estimated
             variance, no prefix need be best, and the best set is meaningless.
 

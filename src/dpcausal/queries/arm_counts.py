@@ -33,11 +33,7 @@ def _counts(cells: Mapping[Number, int], bins: Sequence[str]) -> Sums:
 
 @dataclass(frozen=True)
 class StratumCounts(SummingQuery):
-    """The number of units in each arm of each stratum of a public partition.
-
-    Attributes:
-        cells: The strata.
-    """
+    """The number of units in each arm of each stratum of a public partition."""
 
     name: ClassVar[str] = "stratum_counts"
 

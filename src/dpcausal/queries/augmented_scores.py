@@ -38,7 +38,6 @@ class AugmentedScores(Modelled, SummingQuery):
     models can give, which is the limit at most.
 
     Attributes:
-        estimand: Whose effect the scores are for.
         clip: The propensity is clipped to clip and 1 - clip.
         limit: The largest score, in half ranges of the outcome.
     """

@@ -49,7 +49,6 @@ class Noise:
         sensitivity: What the noise was calibrated to.
         scales: The size of each coordinate's noise in ticks: the scale of a Laplace, the standard deviation of a
             Gaussian; None where only the table knows it.
-        event: What a release with this noise spends.
     """
 
     sensitivity: Sensitivity
@@ -66,9 +65,6 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee, rule: Rule = "
     """Return the noise that gives this query this guarantee: Laplace where delta is 0, otherwise Gaussian.
 
     Args:
-        query: The query.
-        schema: What is public about the table.
-        guarantee: What is promised about the answer.
         rule: How the ledger adds up prices. Where it adds up epsilons, Gaussian noise is as small as its own privacy
             curve allows. Under `zcdp` it is what a budget of this epsilon and delta covers once. So is that of a
             schedule of looks, which goes on as it began.
@@ -131,7 +127,6 @@ class NoiseShare:
     """One site's share of a noise. The sum of `honest` independent shares is as private as the whole noise.
 
     Attributes:
-        family: The distribution of the whole noise.
         scales: For each coordinate, in ticks: the scale of the whole Laplace noise, of which a share is the difference
             of two negative binomials of size 1 / `honest`; or the standard deviation of one share of a Gaussian.
         honest: How many shares are the whole noise.

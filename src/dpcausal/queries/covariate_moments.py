@@ -22,7 +22,6 @@ def explained(schema: Schema, centre: float) -> float:
     It is a quarter; for an event, the variance of the event, as for a predictor with a standard deviation of one logit.
 
     Args:
-        schema: What is public about the table.
         centre: The mean outcome, in half ranges from the middle of its range.
     """
     return (1 - min(abs(centre), 0.99) ** 2) / 4 if isinstance(schema.outcome, Binary) else 0.25

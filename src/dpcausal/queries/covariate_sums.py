@@ -58,9 +58,7 @@ class WeightedCovariates(CovariateSums):
     Weights are those of `WeightedArms`.
 
     Attributes:
-        score: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
-        estimand: Whose effect the weights are for.
         clip: The score is clipped to clip and 1 - clip.
     """
 

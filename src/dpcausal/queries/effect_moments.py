@@ -38,7 +38,6 @@ class EffectMoments(Modelled):
     docs/proofs/effect_moments.md.
 
     Attributes:
-        basis: The functions.
         learner: Which regression of effects.
         clip: The propensity is clipped to clip and 1 - clip.
         limit: The largest r, in half ranges of the outcome.

@@ -27,7 +27,6 @@ class EffectWeights(Modelled):
     docs/proofs/effect_weights.md.
 
     Attributes:
-        basis: The functions.
         clip: The propensity is clipped to clip and 1 - clip.
         limit: Where the loss turns from a square to a distance, in half ranges of the outcome.
         penalty: The ridge, in units.

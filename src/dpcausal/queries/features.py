@@ -29,11 +29,7 @@ def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def summed_features(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """Return the features of covariates, without the constant, for sums of each.
-
-    Raises:
-        QueryError: If they are too many, or two have the same name.
-    """
+    """Return the features of covariates, without the constant, for sums of each."""
     return _checked(feature_names(covariates, schema)[1:])
 
 

@@ -39,7 +39,6 @@ class InstrumentMoments(ProductMoments):
 
     Attributes:
         received: The binary covariate that holds the treatment received.
-        covariates: The covariates of both regressions.
         interaction: Whether each assigned arm gets regressions of its own.
     """
 

@@ -67,11 +67,7 @@ class Perturbation:
 
 @dataclass(frozen=True)
 class LogisticQuery(Query):
-    """The base of queries for coefficients of treatment on covariates.
-
-    Attributes:
-        covariates: The covariates.
-    """
+    """The base of queries for coefficients of treatment on covariates."""
 
     most_units: ClassVar[int] = 10**8
 
@@ -113,7 +109,6 @@ class OutputPerturbedLogistic(LogisticQuery):
     Proof: docs/proofs/logistic.md.
 
     Attributes:
-        covariates: The covariates.
         penalty: The ridge: what is minimised is the sum of losses plus penalty / 2 times the squared length of the
             coefficients. One unit moves these by 2 / penalty at most.
     """
@@ -147,9 +142,6 @@ class ObjectivePerturbedLogistic(PerturbedLogistic):
 
     The penalty is as small as the proof allows, a number of the order of 1 / epsilon whatever n is. Features as in
     `OutputPerturbedLogistic`. Pure epsilon only. Proof: docs/proofs/logistic.md.
-
-    Attributes:
-        covariates: The covariates.
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
@@ -200,9 +192,6 @@ class BoundedInfluenceLogistic(PerturbedLogistic):
     without bias (Mallows weights). In that length a number between -1 and 1 has its own size, the constant and listed
     values have half of theirs. The noise is spherical. Coefficients are in the terms of `OutputPerturbedLogistic`. Pure
     epsilon only. Proof: docs/proofs/logistic.md.
-
-    Attributes:
-        covariates: The covariates.
     """
 
     name: ClassVar[str] = "bounded_influence_logistic"

@@ -32,7 +32,6 @@ class MatchedContrast(Query):
     Proof: docs/proofs/matched_contrast.md.
 
     Attributes:
-        covariates: The covariates of the score.
         neighbours: How many matches each unit has.
         limit: A unit may serve as a match `limit` times `neighbours` times; None to choose the limit for each arm by
             the error model of Yuan et al. (2025).

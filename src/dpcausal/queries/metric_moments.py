@@ -35,12 +35,7 @@ class Residual(NamedTuple):
     """A column less a public multiple of another, held between public bounds: one number for each unit.
 
     Attributes:
-        label: What to call it.
-        column: The column.
-        other: What is subtracted.
-        slope: How often.
         low: The lower bound of the difference; what is below counts as the bound.
-        high: The upper bound.
     """
 
     label: str

@@ -43,11 +43,9 @@ class Modelled(Query):
     """A query with a public propensity score and a public regression of the outcome in each arm.
 
     Attributes:
-        covariates: The covariates of all three models.
         propensity: The coefficients of the propensity, in the order of `feature_names`, as a logistic query's.
         control: The coefficients of the regression in the control arm, of features divided as for the propensity; it
             gives the outcome in half ranges from the middle of its range.
-        treated: The same in the treated arm.
     """
 
     covariates: Sequence[str]

@@ -38,7 +38,6 @@ class NoisyMatchedContrast(Query):
     Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/noisy_matched_contrast.md.
 
     Attributes:
-        covariates: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         neighbours: How many matches each unit has.
         limit: As in `MatchedContrast`.

@@ -40,7 +40,6 @@ def curve_sd(epsilon: float, delta: float, kept: Fraction) -> Fraction:
 
     Args:
         epsilon: Read as the decimal that was typed, as delta is.
-        delta: The delta.
         kept: The share of both; what is left pays for what integers add.
     """
     allowed, most = exact(epsilon) * kept, exact(delta) * kept
@@ -108,8 +107,6 @@ def grid_variance(smallest: Fraction, count: int, epsilon: Fraction, spare: Frac
 
     Args:
         smallest: The variance of the normal noise in the number that has the least, in squared ticks.
-        count: How many numbers get noise.
-        epsilon: The epsilon of all of them.
         spare: The share of epsilon and of delta that is kept back.
     """
     bits = int(9 * count / (min(epsilon, Fraction(1)) * spare) + 1).bit_length()

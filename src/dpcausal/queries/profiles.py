@@ -34,10 +34,7 @@ class Segment:
     """A scale between two knots.
 
     Attributes:
-        low: The value of the first knot.
-        high: The value of the second.
         first: The score of the first knot, in ticks.
-        last: The score of the second.
     """
 
     low: float
@@ -110,7 +107,6 @@ def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[n
             in this order. A number outside its range counts as the nearer bound, an absent value as the declared
             missing value, as in a table; a value that is not listed is refused. Whether a number is missing may be left
             out: its own values tell.
-        columns: The covariates.
     """
     follow = _left_out(profiles, columns)
     names = [column.name for column in columns if column.name not in follow]

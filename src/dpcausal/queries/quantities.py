@@ -45,11 +45,7 @@ class Quantity:
 
 
 def quantity(expression: Expression, schema: Schema) -> Quantity:
-    """Return what an expression is for a unit of a schema's tables.
-
-    Raises:
-        QueryError: If it is no number of a unit.
-    """
+    """Return what an expression is for a unit of a schema's tables."""
     found = _value(expression, schema)
     made = _coarser(found if isinstance(found, Quantity) else _constant(found), _BITS)
     if not 1 / _LARGEST_TICK <= made.tick <= _LARGEST_TICK:

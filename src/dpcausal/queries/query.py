@@ -36,7 +36,6 @@ class Coordinate:
     The answer is an integer count of ticks. Its size in the schema's own terms is ticks times `tick`.
 
     Attributes:
-        name: What the number is.
         tick: The size of one tick, for instance in dollars.
         weight: The coordinate's share of the sensitivity, in ticks; its noise is in proportion to it. None where the
             size of the noise is decided by the table itself and is as private as the table.

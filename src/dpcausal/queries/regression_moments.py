@@ -121,7 +121,6 @@ class RegressionMoments(ProductMoments):
     leave the comparison.
 
     Attributes:
-        covariates: The covariates.
         interaction: Whether each arm gets a regression of its own.
     """
 

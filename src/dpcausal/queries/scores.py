@@ -80,7 +80,6 @@ class ScoredQuery(CovariateQuery):
     """The base of queries about units with a propensity score that is public already.
 
     Attributes:
-        covariates: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
     """
 
@@ -98,12 +97,7 @@ class ScoredQuery(CovariateQuery):
 
 @dataclass(frozen=True)
 class WeightedQuery(ScoredQuery):
-    """The base of queries that weight units by the score.
-
-    Attributes:
-        estimand: Whose effect the weights are for.
-        clip: The score is clipped to clip and 1 - clip.
-    """
+    """The base of queries that weight units by the score."""
 
     estimand: Estimand
     clip: float

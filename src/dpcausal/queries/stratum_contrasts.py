@@ -26,7 +26,6 @@ class StratumContrasts(Query):
     units where they may leave the comparison. Proof: docs/proofs/stratum_contrasts.md.
 
     Attributes:
-        by: The covariates that define the strata.
         cap: By how much one arm may outnumber the other before a stratum counts for less; a whole number.
     """
 

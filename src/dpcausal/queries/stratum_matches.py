@@ -36,7 +36,6 @@ class StratumMatches(Query):
     moves near this one (`smooth`), which is private itself. Proof: docs/proofs/stratum_matches.md.
 
     Attributes:
-        by: The covariates that define the strata.
         bound: What the noise in the effect is in proportion to.
     """
 

@@ -46,9 +46,6 @@ class SubgroupMoments(_CellMoments):
 
     Outcomes z are measured from the middle of their range, and h is half the range; the deficit is the sum of h² - z².
     One unit is in one arm of one group, so noise does not grow with the number of groups.
-
-    Attributes:
-        cells: The groups.
     """
 
     name: ClassVar[str] = "subgroup_moments"
@@ -78,7 +75,6 @@ class ClusterMoments(_CellMoments):
 
     Attributes:
         cluster: The covariate that lists the clusters.
-        treated: The values of the treated clusters.
         icc: The expected intracluster correlation. It has no part in the answer, only in what is expected of it.
     """
 

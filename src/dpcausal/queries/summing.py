@@ -55,11 +55,7 @@ class SummingQuery(Query):
 
 @dataclass(frozen=True)
 class CovariateQuery(SummingQuery):
-    """The base of queries about some covariates, which come first among its parameters.
-
-    Attributes:
-        covariates: The covariates.
-    """
+    """The base of queries about some covariates, which come first among its parameters."""
 
     covariates: Sequence[str]
 

@@ -15,11 +15,7 @@ and of arm and two features."""
 
 @dataclass(frozen=True)
 class VaryingEffectMoments(ProductMoments):
-    """The sums of `RegressionMoments` with `interaction`, and less noise in those that show how the effect varies.
-
-    Attributes:
-        covariates: The covariates.
-    """
+    """The sums of `RegressionMoments` with `interaction`, and less noise in those that show how the effect varies."""
 
     name: ClassVar[str] = "varying_effect_moments"
     interaction: ClassVar[bool] = True  # type: ignore[misc]

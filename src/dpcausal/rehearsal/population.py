@@ -82,12 +82,10 @@ class _Roles:
 
     Attributes:
         predictors: Covariates that explain the outcome.
-        confound: Whether these differ between arms, too.
         received: The covariate that holds the treatment received, if any.
         measures: Other numbers, each with an earlier one, or the outcome, that it correlates with; with itself where
             it correlates with none.
         repeat: Whether the other numbers are the outcome at other times.
-        independent: Covariates that are related to nothing.
         time: Whether the outcome is a time of follow-up.
     """
 
@@ -185,7 +183,7 @@ def _scores(expectations: Expectations, roles: _Roles, treatment: Int64s, arms: 
         columns = [column for column in expectations.schema.covariates if column.name in predictors]
         for column in columns:  # what is cut into codes is moved further, so that the codes are as far apart
             scores[column.name] += shifts * (1.0 if isinstance(column, Real) else math.sqrt(math.pi / 2))
-        lines = np.array([_standardised(column, scores[column.name]) for column in columns])
+        lines = np.array([_standardised(column, scores[column.name], expectations) for column in columns])
         slopes = _slopes(len(columns), expectations, roles)
         scores[_OUTCOME] = slopes @ lines + math.sqrt(1 - float(slopes @ slopes)) * scores[_OUTCOME]
     scores[_OUTCOME] = _smoothed(scores[_OUTCOME], arms)
@@ -243,26 +241,29 @@ def _slopes(count: int, expectations: Expectations, roles: _Roles) -> Array:
     return np.asarray(slope * along + (rest / length * across if length > 1e-9 else 0.0))
 
 
-def _shares(column: Column) -> Array:
+def _shares(column: Column, expectations: Expectations) -> Array:
     """Return the expected share of each value of a listed covariate."""
     if isinstance(column, Indicator):
         return np.array([1 - MISSING, MISSING])
+    share = expectations.expected_share(column)
+    if share is not None:
+        return np.array([1 - share, share])
     return np.full(len(column.values), 1 / len(column.values))  # type: ignore[union-attr]
 
 
-def _codes(column: Column, scores: Array) -> Int64s:
+def _codes(column: Column, scores: Array, expectations: Expectations) -> Int64s:
     """Return the places of a listed covariate's values, cut from normal scores."""
-    edges = [_NORMAL.inv_cdf(share) for share in np.cumsum(_shares(column))[:-1].tolist()]
+    edges = [_NORMAL.inv_cdf(share) for share in np.cumsum(_shares(column, expectations))[:-1].tolist()]
     return np.searchsorted(edges, scores).astype(np.int64)
 
 
-def _standardised(column: Column, scores: Array) -> Array:
+def _standardised(column: Column, scores: Array, expectations: Expectations) -> Array:
     """Return a predictor as a number of mean 0 and variance 1 among everybody but for what arms differ by."""
     if isinstance(column, Real):
         return scores
-    shares = _shares(column)
+    shares = _shares(column, expectations)
     places = np.arange(len(shares)) - shares @ np.arange(len(shares))
-    return np.asarray((places / math.sqrt(shares @ places**2))[_codes(column, scores)])
+    return np.asarray((places / math.sqrt(shares @ places**2))[_codes(column, scores, expectations)])
 
 
 def _outcomes(scores: Array, expectations: Expectations, roles: _Roles) -> Int64s:
@@ -278,7 +279,7 @@ def _covariate(column: Column, scores: Array, expectations: Expectations, roles:
     """Return a covariate as coercion would make it."""
     repeated = roles.repeat and column.name in dict(roles.measures)
     if not isinstance(column, Real):
-        return _is_yes(scores, expectations.mean).astype(np.int64) if repeated else _codes(column, scores)
+        return _is_yes(scores, expectations.mean).astype(np.int64) if repeated else _codes(column, scores, expectations)
     width = column.high - column.low
     if repeated:
         mean = min(max((expectations.mean - column.low) / width, 0.0), 1.0)

@@ -20,7 +20,6 @@ class Rehearsal(Expectations):
 
     Attributes:
         schema: What is public about the table to be.
-        n: The number of units.
         treated_share: The expected share of treated units among those compared.
         outcome_mean: The outcome's expected mean; by default the middle of its bounds.
         outcome_sd: The outcome's expected standard deviation within an arm; by default that of a uniform distribution
@@ -37,8 +36,9 @@ class Rehearsal(Expectations):
             due to covariates that differ between arms by twice as much: 0.76 with a confounding of 0.3.
         correlation: The expected correlation of two measurements of a unit: of the outcome before and after, or of the
             two columns of a metric.
-        typical: Between which two values about 90 % of units are, by the names of numbers. It is for columns that do
-            not declare it, such as those of metrics; otherwise these lie around the middle of their bounds.
+        typical: Between which two values about 90 % of units are, by the names of numbers, and the share of units with
+            the second value, by the names of columns with two. It is for columns that do not declare it, such as those
+            of metrics; otherwise numbers lie around the middle of their bounds, and shares are one half.
         rule: How the budget will add up prices. Under `zcdp` estimators with a delta always use Gaussian noise, which
             costs less there; otherwise they use the smaller noise.
         parts: Of how many parts the noise will be the sum: for a secure sum, how many sites will answer over how many

@@ -54,12 +54,6 @@ def sensitivity_to_confounding(
 
     A binary outcome has an E-value only by the ratio of its risks: exp(0.91 d), which is meant for numbers, gives half
     of it and less where events are rare.
-
-    Args:
-        effect: The effect.
-        interval: Its 95 % interval, if it has one.
-        covariates: The number of covariates in the adjustment.
-        binary: Whether the outcome is binary. Then the E-value needs both risks.
     """
     units = effect.n - effect.outside
     freedom = units - 2 - covariates

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable, Sequence
 from types import NoneType
 
@@ -14,12 +15,15 @@ from dpcausal.schema.columns import Binary
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
 
+_CHOOSE_CLIPS = ("inverse_weighting", "quantile_effects")
+"""The methods that clip scores less than declared where their answers allow it."""
+
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
     "arms": lambda each: each.arms,
     "status": lambda each: "rehearsed" if each.rehearsed else "released",
 }
-_SAME_TABLE = _SAME | {"number of units": lambda each: each.n}
+_SAME_TABLE = _SAME | {"number of units": lambda each: each.n, "version of the data": lambda each: each.as_of}
 
 
 def check_kinds(effect: object, study: object, ledger: object, date: object) -> None:
@@ -77,22 +81,25 @@ def check_diagnoses(effect: Effect, diagnoses: Sequence[BalanceTable | OverlapTa
 
 def check_study(effect: Effect, study: Study) -> None:
     """Raise unless the effect can be a result of the study; a pooled one may have the epsilon of any site."""
-    schema, guarantee = study.schema, effect.guarantee
+    guarantee, planned = effect.guarantee, study.rehearsed(max(effect.n, 2))
     epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
-    for name, planned, value in (
-        ("arms", (study.rehearsed(max(effect.n, 2)).arms,), effect.arms),
-        ("outcome", (schema.outcome.title,), effect.outcome),
+    for name, expected, value in (
+        ("arms", (planned.arms,), effect.arms),
+        ("outcome", (study.schema.outcome.title,), effect.outcome),
+        ("method", () if _is_method(effect, planned.method) else (planned.method,), effect.method),
+        ("estimand", () if _is_estimand(effect, planned, study) else (planned.estimand,), effect.estimand),
+        ("clip", () if _is_clip(effect, planned, study) else (planned.clip,), effect.clip),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
-        ("protects", (schema.protects,), guarantee.protects),
+        ("protects", (study.schema.protects,), guarantee.protects),
     ):
-        if value not in planned:
+        if expected and value not in expected:
             raise StudyError(
-                expected=f"an effect of this study, with {name} {' or '.join(map(repr, planned))}",
+                expected=f"an effect of this study, with {name} {' or '.join(map(repr, expected))}",
                 got=f"one with {value!r}",
                 hint="pass the study that asked for this effect, or no study.",
             )
-    for handling in _handling(study, effect.n):
+    for handling in _handling(study, planned):
         if handling not in effect.assumptions:
             raise StudyError(
                 expected=f"an effect of this study, which assumes: {handling}",
@@ -101,29 +108,40 @@ def check_study(effect: Effect, study: Study) -> None:
             )
 
 
-def check_queries(effect: Effect, study: Study) -> None:
-    """Raise where an effect is made of none of the queries that a study asks: it is another estimator's."""
-    asked, planned = _queries(effect), _queries(study.rehearsed(max(effect.n, 2)))
-    if asked and planned and not asked & planned:
-        raise StudyError(
-            problem=f"The study asks for {', '.join(sorted(planned))}, and the effect is made of "
-            f"{', '.join(sorted(asked))}",
-            hint="pass the study that asked for this effect, with its estimator, or no study.",
-        )
+def _is_method(effect: Effect, planned: str) -> bool:
+    """Return whether an effect is of the planned method, or all sites' are. Numbers in it may come from answers."""
+    method = effect.method
+    if effect.sites:
+        method = method.partition("; from the ")[0].rpartition("; at each: ")[2]
+    each = method.split(" or ") if effect.sites else [method]
+    return _words(method) == _words(planned) or all(_words(one) == _words(planned) for one in each)
 
 
-def _queries(effect: Effect) -> set[str]:
-    """Return the names of the queries behind an effect, without the counts that every estimator may ask for."""
-    names = {name for receipt in effect.receipts for name in receipt.query.split(" + ")}
-    return names - {"missing_outcomes", "covariate_counts"}
+def _words(method: str) -> list[str]:
+    """Return the words of a method, without those that say where answers cut a number."""
+    return [word for word in re.findall(r"[^\W\d_]+", method) if word not in {"cut", "at", "edges"}]
 
 
-def _handling(study: Study, n: int) -> tuple[str, ...]:
+def _is_estimand(effect: Effect, planned: Effect, study: Study) -> bool:
+    """Return whether an effect has the planned estimand, where that does not depend on answers."""
+    depends = bool(study.advice_for_sites) or effect.target != planned.target  # the method names a target of its own
+    return depends or effect.estimand.startswith(planned.estimand)
+
+
+def _is_clip(effect: Effect, planned: Effect, study: Study) -> bool:
+    """Return whether scores are clipped as planned. Inverse weighting clips them less where its answers allow it."""
+    if effect.clip is None:
+        return planned.clip is None or bool(effect.sites)
+    largest: float = getattr(study.estimator, "clip", 0.0) if study.method in _CHOOSE_CLIPS else 0.0
+    return effect.clip == planned.clip or effect.clip <= largest
+
+
+def _handling(study: Study, planned: Effect) -> tuple[str, ...]:
     """Return how the treatment and the outcome were read, in words, as far as every effect of a study says so.
 
     Estimators of many arms have words of their own for the arms. Bounds of winsorised outcomes depend on the answers.
     """
-    schema, said = study.schema, set(study.rehearsed(max(n, 2)).assumptions)
+    schema, said = study.schema, set(planned.assumptions)
     if study.method == "winsorised":
         low, high = schema.outcome_bounds
         for bounds in ((low, (low + high) / 2), ((low + high) / 2, high)):

@@ -81,9 +81,6 @@ def render_page(report: ReportInputs, sections: Sequence[Section], figures: Figu
     """Render a page.
 
     Args:
-        report: The report.
-        sections: Its sections.
-        figures: The figures of each section.
         missing: Whether figures are missing because matplotlib is not installed; the page says what to install.
     """
     subtitle = f"{report.study.name}. {report.date.isoformat()}" if report.study else report.date.isoformat()

@@ -19,10 +19,6 @@ class Payment:
 
     Attributes:
         at: Its date. A ledger records no time of day, which would reveal how long the table took to read.
-        query: The query.
-        family: The distribution of the noise.
-        epsilon: Its epsilon.
-        delta: Its delta.
         study: The digest of the study that it was made for, at a site; otherwise empty.
     """
 

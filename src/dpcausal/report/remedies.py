@@ -37,17 +37,7 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     remaining: float | None,
     least_sampling: float,
 ) -> tuple[str, ...]:
-    """Return what would settle it if the estimate and its errors stayed the same, cheapest first.
-
-    Args:
-        effect: The effect.
-        interval: Its 95 % interval.
-        smallest: The smallest worthwhile effect.
-        scale: How numbers are written.
-        schema: The table's schema, if known.
-        remaining: The remaining epsilon of the budget, if known.
-        least_sampling: As `least_sampling_sd` gives it; 0 where that is not known.
-    """
+    """Return what would settle it if the estimate and its errors stayed the same, cheapest first."""
     if not effect.sampling_sd and effect.privacy_sd:
         return ("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown.",)
     variance = _allowed(effect, interval, abs(abs(effect.estimate) - smallest))

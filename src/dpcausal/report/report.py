@@ -10,14 +10,7 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
-from dpcausal.report.consistency import (
-    check_diagnoses,
-    check_kinds,
-    check_ledger,
-    check_queries,
-    check_smallest,
-    check_study,
-)
+from dpcausal.report.consistency import check_diagnoses, check_kinds, check_ledger, check_smallest, check_study
 from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
@@ -68,10 +61,8 @@ class Report(OtherNames, ReportInputs):
         """Make a report on an effect.
 
         Args:
-            effect: The effect.
             study: The study that asked for it. Without it, a report says little about the design.
             ledger: The ledger that paid for it. Without it, a report cannot say what was spent on the data set.
-            date: The date of the report.
             diagnoses: Results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
             smallest_worthwhile_effect: The minimal important difference, if one was chosen before the first release.
@@ -94,7 +85,6 @@ class Report(OtherNames, ReportInputs):
         check_diagnoses(effect, diagnoses)
         if study:
             check_study(effect, study)
-            check_queries(effect, study)
             effect = study.warned(effect)
         receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
         ledger_summary = LedgerSummary.of(ledger, receipts) if ledger else None

@@ -19,7 +19,6 @@ class OutcomeScale:
 
     Attributes:
         risks: Whether the outcome is binary: its mean is a risk, and effects are in percentage points.
-        decimals: The decimals of every number.
         described: Whether the effect is a number that somebody described, not a difference between arms.
     """
 

@@ -19,13 +19,7 @@ Item = tuple[str, str]
 
 @dataclass(frozen=True)
 class Table:
-    """A small table.
-
-    Attributes:
-        caption: What it shows.
-        head: The heading of each column.
-        lines: The texts, line by line, one for each column.
-    """
+    """A small table."""
 
     caption: str
     head: tuple[str, ...]
@@ -34,13 +28,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A rendered figure.
-
-    Attributes:
-        title: What it shows.
-        image: The image itself: a PNG, or an SVG.
-        alt: Alt text.
-    """
+    """A rendered figure."""
 
     title: str
     image: bytes
@@ -71,11 +59,6 @@ class Section:
 
     Attributes:
         key: Its short name, by which other sections refer to it.
-        title: Its heading.
-        paragraphs: Text.
-        items: Labels with their texts.
-        tables: Tables.
-        notes: Footnotes.
         number: Its number in the appendix; 0 on the first page. `dpcausal.report.sections` assigns it.
     """
 
@@ -93,17 +76,11 @@ class ReportInputs:
     """The inputs of a report, from which each section is written.
 
     Attributes:
-        effect: The effect.
         interval: Its 95 % interval, computed once; None where there is none.
-        date: The date of the report.
-        study: The study that asked for the effect.
         ledger_summary: Everything that was ever spent on the data set.
-        verdict: The conclusion.
         confounding: Sensitivity to unmeasured confounding; None for a trial, or where it cannot be computed.
         planned: The half-width that was to be expected from public inputs.
         smallest_worthwhile_effect: The smallest effect that would be worthwhile; 0 if none was given.
-        diagnoses: Results of private diagnostics.
-        figures: More figures to show.
     """
 
     effect: Effect

@@ -73,8 +73,6 @@ class Verdict:
     """A conclusion.
 
     Attributes:
-        kind: The conclusion in a word.
-        heading: The conclusion in a few words.
         text: The conclusion in a sentence, with the estimate and its interval.
         reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget` (or `sample or
             budget`, where noise hides which), differences between `sites`, `confounding`, or `noise` that leaves no
@@ -104,13 +102,10 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     """Draw the conclusion that an effect's 95 % interval allows.
 
     Args:
-        effect: The effect.
         interval: Its 95 % interval, if it has one.
         smallest: The smallest worthwhile effect, chosen before anything was released.
-        schema: The table's schema, if known.
         remaining: The remaining epsilon of the budget, if known.
         least_sampling: The smallest sampling error that a larger epsilon may leave; 0 where that is not known.
-        identification: What makes the arms comparable.
         balance: What private diagnostics show about balance after the adjustment.
         unused: The covariates that are declared and not adjusted for.
     """

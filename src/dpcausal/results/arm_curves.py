@@ -18,7 +18,6 @@ class ArmCurves:
     Attributes:
         quantity: What the curves show, such as `survival`.
         along: What the grid is made of, such as `months`.
-        grid: The points.
         arms: The arms, the reference first.
         estimates: The values with their joint error, arm after arm.
 

@@ -230,7 +230,6 @@ class Effect(OtherNames):
         """Return the p-value of the hypothesis that the effect is `null`; it accounts for privacy noise.
 
         Args:
-            null: The effect under the hypothesis.
             alternative: `two-sided`, `greater` or `less`.
 
         Raises:
@@ -306,8 +305,8 @@ class Effect(OtherNames):
         if self.arm_means is None:
             raise RefusedError(
                 problem=f"This effect, by {self.method}, has no means of its arms",
-                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust; in place of "
-                "Stratification, for a few strata, ArmContrasts(by=…).",
+                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting, or DoublyRobust with delta 0; in "
+                "place of Stratification, for a few strata, ArmContrasts(by=…).",
             )
         places = [self.arm_means.names.index(arm) for arm in self.arms]
         means = self.arm_means.mapped(self.arms, lambda every: every[places])

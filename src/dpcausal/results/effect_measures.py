@@ -27,12 +27,8 @@ class Measure:
     """An effect on another scale, such as a risk ratio.
 
     Attributes:
-        name: The measure.
-        estimate: Its estimate.
         low: The lower limit of its interval; minus infinity where there is none.
         high: The upper limit; infinity where there is none.
-        level: The level of the interval.
-        null: The value that means no effect.
     """
 
     name: str
@@ -49,13 +45,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Test:
-    """A test of a hypothesis about an effect.
-
-    Attributes:
-        claim: What is claimed where the test succeeds, in words.
-        p_value: The p-value of the hypothesis that the claim is false.
-        alpha: The level of the test.
-    """
+    """A test of a hypothesis about an effect."""
 
     __test__ = False  # for pytest
 
@@ -83,9 +73,6 @@ def p_value(
 
     Args:
         distance: The estimate minus the value under the null.
-        sampling_sd: The sampling error.
-        noise: The privacy noise.
-        alternative: The side of the alternative.
         bias: The largest bias in either direction; the p-value is that under the worst.
 
     Example:
@@ -106,8 +93,6 @@ def ratio_of_means(means: JointEstimate, level: float, name: str, half: HalfWidt
 
     Args:
         means: The means of the control arm and of the treated arm.
-        level: The level of the interval.
-        name: What to call the ratio.
         half: What gives the half width of an interval from sampling error, noise and level.
 
     Raises:

@@ -15,10 +15,6 @@ class NormalLaw:
     """Normal sampling error, differences between sites, and the known privacy noise.
 
     Attributes:
-        estimate: The estimate.
-        sampling_sd: Its sampling error.
-        between_sd: The error from differences between sites.
-        noise: The privacy noise in it.
         bias: The largest bias in either direction; limits and p-values are those under the worst.
     """
 

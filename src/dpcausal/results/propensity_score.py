@@ -203,11 +203,7 @@ class PropensityScore(OtherNames):
 
 
 def score_release(score: "PropensityScore | Release", covariates: tuple[str, ...], schema: Schema) -> Release:
-    """Return the release of a score of these covariates, to use again.
-
-    Raises:
-        QueryError: If it is something else, or a score of other covariates or of other declarations of them.
-    """
+    """Return the release of a score of these covariates, to use again."""
     release = score.release if isinstance(score, PropensityScore) else score
     asked = getattr(release, "query", None)
     known = getattr(asked, "name", "") in _QUERIES

@@ -10,10 +10,8 @@ class SiteShare:
     """One site's part in a pooled effect.
 
     Attributes:
-        site: Its name.
         status: `answered`, or why it did not.
         n: Its number of units; None where it did not answer.
-        estimate: Its own effect, if it gave one.
         standard_error: The standard error of that, sampling error and privacy noise together.
         weight: Its weight in the pooled effect; 0 where it was left out. None where the sites' sums were added.
     """

@@ -59,8 +59,6 @@ def checked_aliases(name: str, values: Sequence[Value], aliases: object) -> tupl
     """Return other spellings of declared values, value by value.
 
     Args:
-        name: The column.
-        values: Its declared values.
         aliases: A mapping from values to lists of texts. A value that is a number may be written as text, as in TOML.
     """
     wrong = SchemaError(
@@ -114,9 +112,6 @@ def spellings(
     """Return the texts that are read as each value, folded unless `strict`; of a number only those that are no number.
 
     Args:
-        name: The column.
-        values: Its declared values.
-        aliases: Other spellings, by value.
         strict: Whether texts that differ in capitals or blanks are different values.
         words: Whether yes and no, true and false stand for 1 and 0.
     """

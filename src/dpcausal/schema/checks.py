@@ -22,12 +22,7 @@ def check_outcome(outcome: Real | Binary) -> None:
 
 
 def check_added(unit: Unit, columns: Sequence[Column]) -> None:
-    """Raise unless columns that are added up over a unit's records have a total.
-
-    Args:
-        unit: What is added up.
-        columns: The outcome and the covariates.
-    """
+    """Raise unless columns that are added up over a unit's records have a total."""
     named = {column.name: column for column in columns}
     for name in unit.added:
         column = named.get(name)
@@ -49,7 +44,6 @@ def check_entry(entry: str, columns: Sequence[TableColumn], unit: Unit | None) -
     """Raise where the column of entry is one whose value may change while the table grows.
 
     Args:
-        entry: The column.
         columns: The treatment, the outcome and the covariates, in this order.
         unit: How several records of one unit become one.
     """

@@ -20,8 +20,6 @@ class CodebookColumn:
         label: What it means, in words; empty if the codebook does not say.
         kind: `real`, `binary` or `category`; empty if the codebook does not say, and `date` for dates.
         low: The least value, as written; empty if the codebook does not say.
-        high: The greatest value, as written.
-        values: The listed values, as written.
     """
 
     label: str = ""
@@ -37,9 +35,6 @@ def read_codebook(file: Path) -> dict[str, CodebookColumn]:
     The layout follows from the header: a data dictionary of REDCap, the field-level file of an OMOP common data model,
     or a csv file with a column `name` and any of `label`, `type`, `low`, `high` and `values`, where values are
     separated by `|`.
-
-    Raises:
-        StudyError: If the file cannot be read, or its header is of none of these layouts.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:
@@ -56,7 +51,11 @@ def read_codebook(file: Path) -> dict[str, CodebookColumn]:
     for key, read in _LAYOUTS.items():
         if lines and key in lines[0]:
             found = {name: column for line in lines for name, column in read(line) if name}
-            check_plain_text("codebook", [text for column in found.values() for text in _texts(column)], StudyError)
+            check_plain_text(
+                "codebook",
+                [text for each in found.values() for text in (each.label, each.low, each.high, *each.values)],
+                StudyError,
+            )
             return found
     raise _unusable(file, "no such header")
 
@@ -67,10 +66,6 @@ def _unusable(file: Path, got: str) -> StudyError:
         f"OMOP ({got})",
         hint="write the header name,label,type,low,high,values, and one line for each column of the table.",
     )
-
-
-def _texts(column: CodebookColumn) -> tuple[str, ...]:
-    return (column.label, column.low, column.high, *column.values)
 
 
 def _plain(line: Line) -> Iterator[tuple[str, CodebookColumn]]:

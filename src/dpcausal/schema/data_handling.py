@@ -11,14 +11,7 @@ from dpcausal.schema.treatment import Treatment
 def data_handling(
     treatment: Treatment, outcome: Real | Binary, unit: Unit | None, required_columns: Sequence[Column]
 ) -> tuple[str, ...]:
-    """Return how the treatment and the outcome were read, the treatment first.
-
-    Args:
-        treatment: The treatment.
-        outcome: The outcome.
-        unit: How several records of one unit become one.
-        required_columns: The columns without which a unit is outside the comparison.
-    """
+    """Return how the treatment and the outcome were read, the treatment first."""
     arms, may_be_missing = _arms_read(treatment), outcome in required_columns
     rules = (f"outcomes were read as {outcome.rules}",) if outcome.rules else ()
     others = (column.name for column in required_columns if column != outcome)

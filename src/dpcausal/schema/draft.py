@@ -37,14 +37,10 @@ schema = Schema(
 
 
 def draft_of(frame: object) -> str:
-    """Return the declaration to fill in, as Python.
-
-    Raises:
-        TableError: If it is no pandas, polars or pyarrow table.
-    """
+    """Return the declaration to fill in, as Python."""
     return _DRAFT.format(
         covariates="\n".join(
-            f"        {_LINES[family].format(name=_quoted(name))}" for name, family in _families(frame).items()
+            f"        {_LINES[family].format(name=json.dumps(name))}" for name, family in _families(frame).items()
         )
     )
 
@@ -72,8 +68,3 @@ def _family(kind: nw.dtypes.DType) -> str:
     if isinstance(kind, nw.Boolean):
         return "boolean"
     return "text" if isinstance(kind, nw.String | nw.Categorical | nw.Enum | nw.Object) else "other"
-
-
-def _quoted(name: str) -> str:
-    """Return a name as Python writes it, in double quotation marks, on one line."""
-    return json.dumps(name)

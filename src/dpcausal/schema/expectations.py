@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 from dpcausal.errors import SchemaError
-from dpcausal.schema.columns import Column
+from dpcausal.schema.columns import Binary, Column
 from dpcausal.schema.real import Real
-from dpcausal.schema.scale import REACH, TYPICAL, Scale
+from dpcausal.schema.scale import REACH, TYPICAL
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.other_names import Constructor
-from dpcausal.utils.validation import is_number
+from dpcausal.utils.validation import did_you_mean, is_number
 
 _MOST_EXPLAINED = 0.9
 """How much of the outcome, in standard deviations for each one, what predicts treatment can explain."""
@@ -26,14 +27,40 @@ MISSING = 0.05
 """The share of units whose number is missing, where an indicator says so."""
 
 
-def _two_numbers(name: str, pair: object) -> tuple[float, ...]:
-    """Return the two values that are typical of a column, as numbers."""
+def _two_numbers(name: str, pair: Any) -> tuple[float, ...]:  # noqa: ANN401 (what a user wrote)
+    """Return the two values that are typical of a column, or the share of one with two values, as numbers."""
+    if is_number(pair):
+        return (float(pair),)
     if isinstance(pair, str) or not isinstance(pair, Sequence) or not all(map(is_number, pair)):
         raise SchemaError(
-            problem=f"typical of {name!r} must be two numbers, not {pair!r}"[:300],
+            problem=f"typical of {name!r} must be two numbers, or one share, not {pair!r}"[:300],
             hint="about 90 % of units are between them; write typical={'age': (40, 80)}.",
         )
     return tuple(map(float, pair))
+
+
+def _check_stated(name: str, stated: tuple[float, ...], known: Mapping[str, Real | Binary]) -> None:
+    """Raise unless what is stated of a column is about one of these, and possible."""
+    column = known.get(name)
+    if column is None:
+        raise SchemaError(
+            problem=f"typical is about {name!r}, which is no number here, and has no two values; it can be about "
+            f"{', '.join(known)}"[:300],
+            hint=f"{did_you_mean(name, known)}Write the name of the column as the schema declares it.",
+        )
+    if isinstance(column, Binary):
+        if len(stated) != 1 or not 0 < stated[0] < 1:
+            raise SchemaError(
+                problem=f"{name!r} has two values, so typical of it is the share of {column.values[1]!r}, between 0 "
+                f"and 1, not {', '.join(format(each, 'g') for each in stated)}",
+                hint=f"write typical={{{name!r}: 0.05}}, or --typical {name}:0.05, for 5 %.",
+            )
+    elif len(stated) != 2 or not column.low <= stated[0] < stated[1] <= column.high:
+        raise SchemaError(
+            problem=f"typical of {name!r} must be two rising values from {column.low:g} to {column.high:g}, its "
+            f"bounds, not {', '.join(format(each, 'g') for each in stated)}",
+            hint=f"about 90 % of units are between them: typical={{{name!r}: (2, 40)}}, or --typical {name}:2,40.",
+        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +77,7 @@ class Expectations(metaclass=Constructor):
     compared_share: float | None = None
     overlap: float | None = None
     correlation: float = 0.7
-    typical: Mapping[str, Sequence[float]] | Sequence[tuple[str, Sequence[float]]] = ()
+    typical: Mapping[str, float | Sequence[float]] | Sequence[tuple[str, float | Sequence[float]]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema):
@@ -100,6 +127,9 @@ class Expectations(metaclass=Constructor):
         low, high = self.schema.outcome_bounds
         if self.outcome_mean is not None:
             return self.outcome_mean
+        share = self.expected_share(self.schema.outcome)
+        if share is not None:
+            return share
         typical = self._typical_of(self.schema.outcome)
         return sum(typical) / 2 if typical else (low + high) / 2
 
@@ -115,6 +145,13 @@ class Expectations(metaclass=Constructor):
         if isinstance(self.schema.outcome, Real):
             return (high - low) / math.sqrt(12)
         return math.sqrt(max(self.mean * (1 - self.mean), 0.0))
+
+    def expected_share(self, column: Column) -> float | None:
+        """Return the expected share of the second of a column's two values, where it was stated."""
+        if not isinstance(column, Binary):
+            return None
+        stated = self._stated.get(column.name)
+        return None if stated is None else stated[0]
 
     def covariate_middle(self, column: Column) -> float:
         """Return the expected median of a covariate between -1 and 1."""
@@ -137,8 +174,8 @@ class Expectations(metaclass=Constructor):
     def standardised(self, column: Real, value: float) -> float:
         """Return how many expected standard deviations a value of a number is above the expected median."""
         scale = column.scale
-        if scale is None and column.typical and column.name not in dict(self.typical):
-            scale = Scale.of_typical(column)
+        if scale is None and column.name not in self._stated:
+            scale = column.typical_scale
         if scale is not None:
             return scale.score_at(value) * REACH
         place = (2 * value - column.low - column.high) / (column.high - column.low)
@@ -148,7 +185,12 @@ class Expectations(metaclass=Constructor):
         """Return between which values about 90 % of a column's lie; None where that is not known, or it has scores."""
         if not isinstance(column, Real) or column.scale is not None:
             return None
-        return dict(self.typical).get(column.name, column.typical)
+        return self._stated.get(column.name, column.typical)
+
+    @property
+    def _stated(self) -> dict[str, tuple[float, ...]]:
+        """What was stated of columns, by their names."""
+        return {name: _two_numbers(name, each) for name, each in dict(self.typical).items()}
 
     def _check_typical(self) -> None:
         if isinstance(self.typical, str):
@@ -158,15 +200,9 @@ class Expectations(metaclass=Constructor):
             )
         pairs = tuple((name, _two_numbers(name, each)) for name, each in dict(self.typical).items())
         object.__setattr__(self, "typical", pairs)
-        known = {column.name: column for column in self.schema.columns if isinstance(column, Real)}
+        known = {column.name: column for column in self.schema.columns if isinstance(column, Real | Binary)}
         for name, each in pairs:
-            column = known.get(name)
-            if column is None or len(each) != 2 or not column.low <= each[0] < each[1] <= column.high:
-                raise SchemaError(
-                    expected=f"two rising values of a number within its bounds as typical, out of: {', '.join(known)}",
-                    got=f"{name!r}: {each!r}",
-                    hint="about 90 % of units are between them; write typical={'age': (40, 80)}.",
-                )
+            _check_stated(name, each, known)
 
     @property
     def apart(self) -> float:

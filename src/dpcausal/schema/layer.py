@@ -60,7 +60,7 @@ class Layer(metaclass=Constructor):
             raise SchemaError(
                 expected=f"buckets of the layer {layer} from 0 to {self.buckets - 1}",
                 got=repr(buckets)[:100],
-                hint="write for instance buckets=range(20), for the first twenty.",
+                hint="write for instance buckets=range(20), or --buckets 0-19, for the first twenty.",
             )
         runs = (
             [number for _, number in run]
@@ -113,11 +113,7 @@ class LayerClaim:
 
 
 def read_layers(texts: Iterable[str]) -> dict[str, Layer]:
-    """Return the layers that texts such as `page=bucket:100` declare, by name.
-
-    Raises:
-        SchemaError: If one of them declares none.
-    """
+    """Return the layers that texts such as `page=bucket:100` declare, by name."""
     parts = [re.fullmatch(r"([^=]+)=(.+):(\d{1,9})", text) for text in texts]
     if not all(parts):
         raise SchemaError(
@@ -127,11 +123,7 @@ def read_layers(texts: Iterable[str]) -> dict[str, Layer]:
 
 
 def read_buckets(text: str) -> list[int]:
-    """Return the buckets that a text such as `0-19,40` names.
-
-    Raises:
-        SchemaError: If it names none.
-    """
+    """Return the buckets that a text such as `0-19,40` names."""
     parts = [re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part) for part in text.split(",")]
     named = [range(int(part[1]), int(part[2] or part[1]) + 1) if part else range(0) for part in parts]
     if not all(named):

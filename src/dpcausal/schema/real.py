@@ -9,13 +9,14 @@ from typing import Any
 
 from dpcausal.errors import SchemaError
 from dpcausal.schema.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
-from dpcausal.schema.scale import TRANSFORMS, Scale, Transform
+from dpcausal.schema.scale import REACH, TRANSFORMS, TYPICAL, Scale, Transform
 from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import check_plain_text
 from dpcausal.utils.text import short_repr
 from dpcausal.utils.validation import is_number
 
 _DAY = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4}")
+_LOG_KNOTS = 16
 _SHAPES = {"linear": "value", "log": "logarithm"}
 
 
@@ -159,7 +160,7 @@ class Real(metaclass=Constructor):
                     "table.",
                 )
             object.__setattr__(self, "typical", (float(pair[0]), float(pair[1])))
-            _ = Scale.of_typical(self)  # raises where the two are too close to each other
+            _ = self.typical_scale  # raises where the two are too close to each other
         if self.scale is not None:
             if not isinstance(self.scale, Scale):
                 object.__setattr__(self, "scale", Scale(self.scale))
@@ -187,6 +188,30 @@ class Real(metaclass=Constructor):
     def reach(self) -> tuple[float, float]:
         """The values beyond which all count alike: the bounds, or the ends of the scale."""
         return (self.low, self.high) if self.scale is None else self.scale.reach
+
+    @property
+    def typical_scale(self) -> Scale | None:
+        """The scale from where about 90 % of values lie, as declared; None where `typical` is not.
+
+        Scores are standard deviations from the median, of which 2.6 make 1. With `transform="log"` they are those of
+        the logarithm.
+
+        Example:
+            >>> [round(value, 1) for value in Real("age", 0, 120, typical=(40, 80)).typical_scale.reach]
+            [28.4, 91.6]
+        """
+        if self.typical is None:
+            return None
+        is_log = self.transform == "log"
+        low, high = map(math.log, self.typical) if is_log else self.typical
+        median, reach = low + (high - low) / 2, REACH * (high - low) / 2 / TYPICAL
+        bounds = [(math.log(end) if is_log else end) for end in (self.low, self.high)]
+        first, last = max(bounds[0], median - reach), min(bounds[1], median + reach)
+        steps = _LOG_KNOTS - 1 if is_log else 1
+        places = [first + (last - first) * step / steps for step in range(steps + 1)]
+        values = [min(max(math.exp(place) if is_log else place, self.low), self.high) for place in places]
+        scores = [min(max((place - median) / reach, -1.0), 1.0) for place in places]
+        return Scale(list(zip(values, scores, strict=True)))
 
     def narrowed(self, low: float, high: float) -> "Real":
         """Return the number between other bounds; a declared value for a missing one counts as the bound if beyond."""

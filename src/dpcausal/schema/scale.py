@@ -1,10 +1,9 @@
 """The scale of a covariate: the public, increasing, piecewise-linear map from its values to scores from -1 to 1."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from dpcausal.errors import SchemaError
 from dpcausal.utils.validation import is_number
@@ -21,36 +20,11 @@ REACH = 2.6
 TYPICAL = 1.645
 """How many standard deviations from the median the central 90 % of values reach."""
 
-_LOG_KNOTS = 16
 _BEYOND = 1 / 64
 """What scores beyond the knots of a scale differ by, where it is made to reach further."""
 
 LEAST_GAP = 1e-100
 """How far apart the values of two knots must be, so that no step of floating point overflows."""
-
-
-class DeclaredNumber(Protocol):
-    """What a scale is made of: the declaration of a `Real`."""
-
-    @property
-    def name(self) -> str:
-        """The column in the table."""
-
-    @property
-    def low(self) -> float:
-        """The lower bound."""
-
-    @property
-    def high(self) -> float:
-        """The upper bound."""
-
-    @property
-    def typical(self) -> tuple[float, float] | None:
-        """Between which values about 90 % lie."""
-
-    @property
-    def transform(self) -> Transform | None:
-        """How it enters models."""
 
 
 @dataclass(frozen=True)
@@ -122,34 +96,3 @@ class Scale:
         first = [(low, inner[0][1] - _BEYOND)] if inner[0][0] - low >= LEAST_GAP else []
         last = [(high, inner[-1][1] + _BEYOND)] if high - inner[-1][0] >= LEAST_GAP else []
         return type(self)([*first, *inner, *last])
-
-    @classmethod
-    def of_typical(cls, column: DeclaredNumber) -> Self:
-        """Return the scale of a covariate from where about 90 % of its values lie, as declared.
-
-        Scores are standard deviations from the median, of which 2.6 make 1. With `transform="log"` they are those of
-        the logarithm.
-
-        Raises:
-            SchemaError: If the column does not declare `typical`.
-
-        Example:
-            >>> from dpcausal import Real
-            >>> [round(value, 1) for value in Scale.of_typical(Real("age", 0, 120, typical=(40, 80))).reach]
-            [28.4, 91.6]
-        """
-        if column.typical is None:
-            raise SchemaError(
-                problem=f"The column {column.name!r} declares no typical values",
-                hint=f"declare them: Real({column.name!r}, {column.low:g}, {column.high:g}, typical=(…, …)).",
-            )
-        is_log = column.transform == "log"
-        low, high = map(math.log, column.typical) if is_log else column.typical
-        median, reach = low + (high - low) / 2, REACH * (high - low) / 2 / TYPICAL
-        bounds = [(math.log(end) if is_log else end) for end in (column.low, column.high)]
-        first, last = max(bounds[0], median - reach), min(bounds[1], median + reach)
-        steps = _LOG_KNOTS - 1 if is_log else 1
-        places = [first + (last - first) * step / steps for step in range(steps + 1)]
-        values = [min(max(math.exp(place) if is_log else place, column.low), column.high) for place in places]
-        scores = [min(max((place - median) / reach, -1.0), 1.0) for place in places]
-        return cls(list(zip(values, scores, strict=True)))

@@ -116,6 +116,7 @@ class Schema(metaclass=Constructor):
                     problem=f"The {role} must be {wanted}, not {column!r}",
                     hint=_hint(role, column),
                 )
+        self.treatment.check_compared()
         check_outcome(self.outcome)
         self._add_indicators()
         names = [column.name for column in self.columns]

@@ -24,7 +24,8 @@ class Treatment(metaclass=Constructor):
         name: The column in the table.
         arms: Every arm, as written in the table.
         reference: The arm that the other is compared with; the first if left out.
-        compare: The arm that is compared with the reference. Needed where there are more than two arms.
+        compare: The arm that is compared with the reference. A schema needs it where there are more than two arms; an
+            experiment compares every arm.
         labels: What to call the arms in results, in the order of `arms`; column and value, `arm=drug`, if left out.
         undeclared: The arm to which an absent or undeclared value counts. If left out, such units are outside the
             comparison.
@@ -77,12 +78,6 @@ class Treatment(metaclass=Constructor):
         _ = self.spellings  # raises where one stands for two arms
         for role in ("reference", "compare", "undeclared"):
             self._check_arm(role)
-        if self.compare is None and len(self.arms) > 2:
-            raise SchemaError(
-                problem=f"The column {self.name!r} has {len(self.arms)} arms, {self.arms!r}, and none is named for the "
-                f"comparison with {self.compared[0]!r}",
-                hint=f"write compare={self._others[0]!r}; units in the remaining arms are outside the comparison.",
-            )
         if self.compared[0] == self.compared[1]:
             raise SchemaError(
                 problem=f"The arm {self.compared[0]!r} of the column {self.name!r} is compared with itself",
@@ -100,6 +95,15 @@ class Treatment(metaclass=Constructor):
                 hint="declare every arm of the table in arms."
                 if role != "undeclared"
                 else "leave undeclared out: units whose arm is not declared are then outside the comparison.",
+            )
+
+    def check_compared(self) -> None:
+        """Raise unless it is said which two arms are compared, where there are more."""
+        if self.compare is None and len(self.arms) > 2:
+            raise SchemaError(
+                problem=f"The column {self.name!r} has {len(self.arms)} arms, {self.arms!r}, and none is named for the "
+                f"comparison with {self.compared[0]!r}",
+                hint=f"write compare={self._others[0]!r}; units in the remaining arms are outside the comparison.",
             )
 
     @property

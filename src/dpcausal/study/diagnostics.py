@@ -20,15 +20,7 @@ DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 def read_diagnostics(
     requires: object, used: Estimator, method: str, adjusts_for: Sequence[str], design: str
 ) -> dict[str, tuple[Overlap | Balance, float]]:
-    """Return required diagnostics, by name, each with its epsilon.
-
-    Args:
-        requires: The table [requires] of a study.
-        used: The estimator that adjusts.
-        method: The name of the study's estimator.
-        adjusts_for: The covariates that it adjusts for.
-        design: The design of the study.
-    """
+    """Return required diagnostics, by name, each with its epsilon."""
     if not isinstance(requires, Mapping):
         raise StudyError(expected="a table [requires]", got=repr(requires)[:100], hint="or leave it out.")
     found = {}

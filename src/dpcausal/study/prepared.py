@@ -57,7 +57,6 @@ class Prepared:
     """A study on one vault, before it is run: nothing is read or spent. `Study.prepare` makes it.
 
     Attributes:
-        vault: The vault.
         evaluate: Runs the study on a source.
         price: The price of everything that the study asks, answered before or not.
         due: The prices, by request, of the queries that the vault's ledger has no answer to.

@@ -33,14 +33,7 @@ class SecondaryEstimator(Protocol):
 
 @dataclass(frozen=True)
 class Secondary:
-    """A secondary analysis, with its own price.
-
-    Attributes:
-        method: The name of its estimator.
-        estimator: The estimator.
-        epsilon: Its epsilon.
-        delta: Its delta.
-    """
+    """A secondary analysis, with its own price."""
 
     method: str
     estimator: SecondaryEstimator
@@ -57,10 +50,8 @@ class _Experiment:
     """An experiment on the columns of a study's schema; its arms are those of the schema.
 
     Attributes:
-        label: What to call it.
         metrics: The metrics, each a table with the name of its column, and what else `Metric` has.
         method: As for `Experiment`, like all that follows.
-        level: The level.
         allocation: The share of units that each arm was meant to get.
     """
 

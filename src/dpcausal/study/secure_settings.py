@@ -81,11 +81,7 @@ class SecureSettings:
 
 
 def secure_settings(aggregation: object, secure: object, sites: object) -> SecureSettings | None:
-    """Return the terms in a study's options; None where sums are plain.
-
-    Raises:
-        StudyError: If the options do not fit together.
-    """
+    """Return the terms in a study's options; None where sums are plain."""
     if aggregation not in ("plain", "secure"):
         raise StudyError(
             expected="aggregation: plain or secure", got=repr(aggregation)[:100], hint='or leave it out: "plain".'

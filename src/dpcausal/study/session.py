@@ -37,9 +37,7 @@ def check_session(
 
     Args:
         asked: The queries, as 10,000 units are asked.
-        asks: The parts of the study.
         rehearse: Returns the rehearsal of tables with so many units.
-        schema: What is public about the tables.
         honest: How many honest sites' shares are the whole noise.
 
     Raises:

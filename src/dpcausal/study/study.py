@@ -68,7 +68,6 @@ class Study(OtherNames):
         name: What to call it.
         question: The question it answers, in words.
         schema: What is public about the table, or about every site's table.
-        estimator: The estimator of the effect.
         epsilon: The total epsilon of the estimator, for each site if there are many.
         delta: The total delta.
         design: `trial` if treatment was randomised, otherwise `observational`.
@@ -164,7 +163,8 @@ class Study(OtherNames):
                 hint="on one table, call their estimators with the vault.",
             )
         asked = [each.query.name for each in self.questions()]
-        if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
+        adds_up = settings or [each.query.adds_up for each in self.questions()] == [True]
+        if self.pooling == "sums" and (self.epsilons or not adds_up):
             raise StudyError(
                 problem="Sums need one query whose answers add up over sites, with the same epsilon everywhere, not "
                 f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
@@ -190,10 +190,6 @@ class Study(OtherNames):
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
-
-    @property
-    def _adds_up(self) -> bool:
-        return [each.query.adds_up for each in self.questions()] == [True]
 
     @property
     def secure_settings(self) -> SecureSettings | None:
@@ -270,9 +266,6 @@ class Study(OtherNames):
         """Return what the ledger of one of many sites would debit, by request, if nothing was answered before.
 
         Args:
-            as_of: The version of the data.
-            n: The number of units.
-            site: The site.
             rule: How its ledger adds up prices.
         """
         session = self.digest if self.secure_settings else ""
@@ -282,8 +275,10 @@ class Study(OtherNames):
         """Price this study on a vault; `run` of what is returned runs it.
 
         Args:
-            vault: The vault to run it on.
             site: The site that this vault belongs to, where many sites are asked.
+
+        Raises:
+            StudyError: If the vault declares the table otherwise than the study.
 
         Example:
             >>> import pyarrow as pa
@@ -297,12 +292,25 @@ class Study(OtherNames):
             >>> abs(prepared.run().effect.estimate - 2) < 0.5
             True
         """
+        self._check_declared(vault.schema)
 
         def evaluate(source: Source) -> StudyResult:
             result = self.evaluate(source, site)
             return replace(result, effect=self.warned(result.effect, site)) if result.effect else result
 
         return Prepared(vault, evaluate, self.price(site), outstanding_cost(vault, *self._asks(site)))
+
+    def _check_declared(self, schema: Schema) -> None:
+        """Raise where a vault declares a part of the table otherwise: what was approved is the study's declaration."""
+        parts = ("treatment", "outcome", "unit", "protects", "required")
+        differing = [part for part in parts if getattr(schema, part) != getattr(self.schema, part)]
+        differing += [column.name for column in self.schema.covariates if column not in schema.covariates]
+        if differing:
+            raise StudyError(
+                expected="a vault that declares the table as the study does",
+                got=f"one that differs in {', '.join(differing)}",
+                hint="open the vault with the study's schema: Vault(table, study.schema, ledger=…).",
+            )
 
     def seen(self, source: Source) -> Source:
         """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""
@@ -429,6 +437,8 @@ class Study(OtherNames):
             DpcausalError: If the text describes no study.
         """
         text = text_of("a study", document)
+        if not text.strip():
+            raise StudyError(problem="The study is empty", hint="save the file again, or ask for it again.")
         check_filled_in(text)
         check_visible(line.replace("\t", " ") for line in lines_in(text))  # comments are read as well
         read = toml_of("a study", text)

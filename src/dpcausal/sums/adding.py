@@ -25,9 +25,7 @@ class Addends:
     """What an engine adds up.
 
     Attributes:
-        sums: The description.
         factors: What units are grouped by: numbers from 0 on.
-        numbers: What is added up in each group.
     """
 
     sums: Sums
@@ -41,11 +39,7 @@ class Addends:
         return tuple(factor.high + 1 for factor in self.factors)
 
     def totals(self, found: NDArray[np.object_]) -> dict[str, int]:
-        """Return the sums of the description by their names, from those of each number in each group.
-
-        Args:
-            found: One axis for each factor, and a last one for the numbers.
-        """
+        """Return the sums of the description by their names, from those of each number in each group."""
         count = math.prod(self.shape)
         by_group = found.reshape(count, len(self.numbers))
         places = np.array(list(product(*map(range, self.shape))), dtype=np.int64).reshape(count, len(self.factors))

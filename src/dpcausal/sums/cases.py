@@ -55,7 +55,6 @@ class Domain:
     Attributes:
         codes: How many codes each column of codes has, units outside the comparison included. All other columns are
             ticks from -GRID to GRID.
-        changes: The columns that may change.
         leaves: Whether a change may take a unit out of the comparison.
     """
 
@@ -92,13 +91,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Slot:
-    """Variables that are decided together.
-
-    Attributes:
-        variables: Their numbers.
-        cases: The cases, of which a unit takes one.
-        changes: Whether they may change between neighbours.
-    """
+    """Variables that are decided together."""
 
     variables: tuple[int, ...]
     cases: tuple[Case, ...]
@@ -110,11 +103,9 @@ class Form:
     """What a unit adds to one sum: a polynomial with integer coefficients, over `weight`, give or take `error`.
 
     Attributes:
-        terms: The polynomial.
         error: Between what the true number less the polynomial is, because the number is rounded.
         weight: The weight of the sum, in the unit of the polynomial.
         whole: Whether it is added up over all cells.
-        changes: Whether it can change between neighbours.
     """
 
     terms: tuple[tuple[Monomial, int], ...]
@@ -139,11 +130,7 @@ class Model:
 
 
 def model_of(description: Sums, domain: Domain) -> Model:
-    """Return what one unit may add to the sums of a description.
-
-    Raises:
-        QueryError: If the description has no weights, or columns that the domain has not.
-    """
+    """Return what one unit may add to the sums of a description."""
     trees = (*description.cells, *description.numbers.values(), *description.whole.values())
     if description.everyone and domain.leaves:  # a unit outside the comparison is added up, and has no arm
         domain = replace(domain, changes=domain.changes | ARMS)

@@ -41,7 +41,6 @@ class Certificate:
     """A bound with what is needed to check it.
 
     Attributes:
-        norm: The norm of changes.
         bound: No neighbour moves the sums further, in units of their weights.
         cuts: Where ranges of variables are cut, for each kind of change; none where nothing is.
     """
@@ -65,8 +64,6 @@ def bound_from(
     """Return the bound that follows from cuts.
 
     Args:
-        model: What a unit may add.
-        norm: The norm of changes.
         cuts: Where ranges of variables are cut, for each kind of change.
         most: The most states that are looked at together; with fewer, a bound may be larger.
         known: Choices that were made before, and need not be made again.
@@ -93,9 +90,6 @@ def _moved_exactly(  # noqa: PLR0913 (what a bound is of, and how it is found)
     """Return how far pairs of a kind move all sums at most, to the power of the norm; every rounding is up.
 
     Where there are too many cases, the bound is for more pairs than there are, in two ways, of which the better counts.
-
-    Raises:
-        TooManyStatesError: If there are too many cases all the same.
     """
     found = []
     for each in (model, loosened(model)):

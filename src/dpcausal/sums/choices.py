@@ -22,7 +22,6 @@ class Choice:
         corners: The value of each variable in each state.
         bends: By how much the square of a variable may be below the line between the ends of its piece, in each state.
         pieces: The case and the piece of each variable that is squared, in each state.
-        size: How many states there are.
     """
 
     corners: dict[Side, list[int]] = field(default_factory=dict)
@@ -71,17 +70,13 @@ class Choice:
             while len(left) > 1:
                 most = max(left, key=bends.__getitem__)
                 kept.append(most)
-                left = [state for state in left if not _covers(bends[most], bends[state])]
+                left = [state for state in left if not all(map(operator.ge, bends[most], bends[state]))]
             kept += left
         kept.sort()
         self.corners = {side: [values[state] for state in kept] for side, values in self.corners.items()}
         self.bends = {side: [values[state] for state in kept] for side, values in self.bends.items()}
         self.pieces = {side: [values[state] for state in kept] for side, values in self.pieces.items()}
         self.size = len(kept)
-
-
-def _covers(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(map(operator.ge, one, other))
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,6 @@ class Boxes:
     Attributes:
         ranges: The ranges of all variables, case by case.
         cases: The cases that units may be in: of each unit (`OLD`, `NEW`) one.
-        squared: The variables that are squared.
         alike: Those of which squares count alike before and after.
         cuts: Where ranges are cut, by variable and case.
     """

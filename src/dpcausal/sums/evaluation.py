@@ -39,8 +39,6 @@ def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int
     """Return numbers of some units, one line for each number; what several numbers share is computed once.
 
     Args:
-        numbers: The numbers.
-        units: The units.
         known: Numbers of which the values are known already, in place of columns that they are made of.
     """
     given = tuple(known or ())
@@ -59,12 +57,7 @@ def evaluate(numbers: Sequence[Number], units: Units, known: Mapping[Number, Int
 
 
 def totals(sums: Sums, units: Units) -> dict[str, int]:
-    """Return the sums of a description over some units, by their names.
-
-    Args:
-        sums: The description.
-        units: The units: those in the comparison, or everyone where the description says so.
-    """
+    """Return the sums of a description over some units, by their names."""
     numbers = evaluate([*sums.numbers.values(), *sums.whole.values()], units).astype(object)
     own, whole = numbers[: len(sums.numbers)], numbers[len(sums.numbers) :]
     place, inside = np.zeros(numbers.shape[1], dtype=np.int64), np.ones(numbers.shape[1], dtype=bool)

@@ -98,9 +98,6 @@ Expression = NumberLiteral | Name | Text | CellReference | Call | Terms | Factor
 def parse(text: object) -> Expression:
     """Return the expression that a text is.
 
-    Raises:
-        QueryError: If it is none, or too long.
-
     Example:
         >>> parse("2 * x - 1")
         Terms(terms=((1, Factors(factors=((1, NumberLiteral(value=Fraction(2, 1))), (1, Name(name='x'))))), \

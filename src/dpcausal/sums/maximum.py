@@ -50,8 +50,6 @@ def largest(
     """Return the largest sum of tables over all states of all choices.
 
     Args:
-        tables: The tables.
-        sizes: How many states each choice has.
         most: The most states that are looked at together.
         keep: A choice to keep: the largest sum for each of its states.
         raising: Whether tables may be raised where there are more states. Then the sum is not below the largest.
@@ -78,13 +76,7 @@ def largest(
 
 
 class _Tables:
-    """Tables that are added up, one for each set of choices.
-
-    Attributes:
-        values: The tables, by their choices.
-        sizes: How many states each choice has.
-        keys_of: The tables of each choice.
-    """
+    """Tables that are added up, one for each set of choices."""
 
     def __init__(self, sizes: Mapping[int, int]) -> None:
         self.values: dict[Key, Array] = {}

@@ -28,14 +28,7 @@ GRID = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A whole number made of a unit's columns. Numbers are compared by value, and each is hashed once.
-
-    Attributes:
-        low: Its least value, whatever the unit.
-        high: Its greatest value.
-        nodes: How many nodes its tree has.
-        depth: How deep its tree is.
-    """
+    """A whole number made of a unit's columns. Numbers are compared by value, and each is hashed once."""
 
     low: int = field(init=False, repr=False, compare=False)
     high: int = field(init=False, repr=False, compare=False)

@@ -88,8 +88,6 @@ class Change(NamedTuple):
         straight_choices: The choices on which it depends where squares do not bend.
         straight: How far, for all states of these: pairs at corners move as far.
         choices: The choices on which it depends where they may.
-        sizes: How far, for all states of these.
-        form: The form.
     """
 
     straight_choices: tuple[int, ...]
@@ -103,10 +101,8 @@ class Pairs:
     """All pairs of a unit before and after a change of one kind, as choices and forms of their states.
 
     Attributes:
-        choices: What is chosen.
         choice_of: The place of the choice that decides on a variable.
         bent: The place of the choice whether the square of a variable bends.
-        sizes: How many states each choice has.
     """
 
     def __init__(self, model: Model, kind: Kind, cuts: Cuts, known: Known) -> None:

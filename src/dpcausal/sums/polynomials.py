@@ -21,11 +21,8 @@ class IntegerPolynomial:
     """A number as a polynomial over 2^bits, give or take an error, and the number's own range.
 
     Attributes:
-        terms: The polynomial.
         low: The least error, over 2^bits too.
-        high: The greatest error.
         bits: What both are divided by. Rounding divides by powers of two, and nothing else divides.
-        range: The number's own range.
     """
 
     terms: Mapping[Monomial, int]

@@ -32,9 +32,6 @@ def sensitivity_bound(description: Sums, domain: Domain, norm: Norm) -> Certific
     """Return a bound of how far one unit moves the sums of a description, with its certificate.
 
     It is kept by what a unit may add, and computed once for all descriptions of which that is the same.
-
-    Raises:
-        QueryError: If the description is none that the engine can bound.
     """
     return _kept_bound(_model(description, domain), norm)
 

@@ -72,11 +72,6 @@ def best_weights(moved: Array, variances: ArrayLike, norm: Norm) -> Array:
     In the powers of 1/w the problem is convex. Its dual has a number for each pair of units, which is multiplied, step
     by step, by how far that pair moves.
 
-    Args:
-        moved: How far pairs of units move sums, to the power of the norm.
-        variances: The variance that noise of size 1 in each sum makes in the estimate.
-        norm: The norm.
-
     Example:
         A unit moves either of two sums by 1, never both; or a third together with the first.
 

@@ -158,8 +158,6 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema, outside: int = 0) -
     """Check that an effect of a fifth of the outcome's range is found, with its sign and size, under little noise.
 
     Args:
-        estimator: The estimator.
-        schema: The schema of the table.
         outside: How many units are outside the comparison for each one in it. They have the largest outcome, so that an
             estimator which counts them anywhere is far off.
     """

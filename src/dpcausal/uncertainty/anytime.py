@@ -28,8 +28,6 @@ class LooksSoFar:
     """Which look of a schedule a result is.
 
     Attributes:
-        look: The number of this look.
-        all: How many looks the schedule has.
         progress: The number of units so far, noise included, over the planned one.
     """
 
@@ -52,8 +50,6 @@ def anytime_half_width(  # noqa: PLR0913 (all but three have names)
 
     Args:
         sampling_sd: The standard error without privacy noise.
-        noise: The privacy noise.
-        alpha: The probability that any look's interval misses.
         look: The number of this look; the first is 1.
         progress: The number of units so far over that at which intervals are narrowest.
         noise_share: The part of alpha that is for the privacy noise.
@@ -127,7 +123,6 @@ def mixture_limit(progress: float, alpha: float, tuned_alpha: float | None = Non
 
     Args:
         progress: The number of terms so far over the number for which the limit is to be narrowest.
-        alpha: The probability of ever being outside.
         tuned_alpha: The probability for which it is to be narrowest there; by default alpha.
 
     Example:

@@ -25,7 +25,6 @@ def slopes(formula: Callable[[Numbers], Numbers], at: ArrayLike) -> Array:
 
     Args:
         formula: It takes numbers in the shape of `at`.
-        at: Where to take the derivatives.
 
     Example:
         >>> slopes(lambda each: [each[0] / each[1], each[0] ** 2], [3.0, 2.0])

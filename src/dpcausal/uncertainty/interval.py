@@ -46,7 +46,6 @@ class NoiseTerm:
     """One independent part of an estimate's privacy noise, to first order.
 
     Attributes:
-        family: Its distribution.
         scale: The scale of a Laplace, the standard deviation of a Gaussian, in the estimate's units.
         parts: The number of independent parts of one size that it is the sum of; their variances add up to its own. A
             sum of shares of Laplace noise need not be a whole number of parts: it is the difference of two Gamma
@@ -88,9 +87,7 @@ def check_margin(margin: object, *, most: float = math.inf, may_be_zero: bool = 
     """Raise unless this is a margin: a size without a sign, below the largest effect that is possible.
 
     Args:
-        margin: The margin.
         most: The margin must be below this: 1 for a difference of risks.
-        may_be_zero: Whether it may be 0.
     """
     number = float(margin) if is_number(margin) else None  # type: ignore[arg-type]
     if number is None or number < 0 or (number == 0 and not may_be_zero):

@@ -34,7 +34,6 @@ class JointNoise:
     """One independent part of the privacy noise, and how far it moves each estimate, to first order.
 
     Attributes:
-        family: Its distribution.
         scales: For each estimate, the derivative by the released number times the scale of its noise; with its sign.
         parts: The number of independent parts of one size that it is the sum of.
     """
@@ -49,7 +48,6 @@ class JointEstimate:
     """Several estimates with their joint error.
 
     Attributes:
-        names: What each is.
         values: The estimates, noise included.
         sampling: The covariance of their sampling errors.
         noise: The privacy noise in them, part by part.
@@ -234,10 +232,6 @@ def weighted_average(parts: Sequence[JointEstimate | None], weights: Sequence[fl
     """Return the weighted average of independent estimates of the same; None where one with weight is unknown.
 
     It is without heterogeneity between them.
-
-    Args:
-        parts: The estimates, such as those of several sites.
-        weights: How much each counts; they need not add up to 1.
     """
     counted = [(each, weight) for each, weight in zip(parts, weights, strict=True) if weight > 0]
     found = [each for each, _ in counted if each is not None]

@@ -92,7 +92,6 @@ def verify(
     """Yield the entries of a chain, each after it was verified.
 
     Args:
-        entries: The entries, in order.
         broken: Makes the exception to raise at the first entry that was changed, removed or inserted, from its place
             among `entries`, counted from 0.
         last: The entry before the first of them, which is trusted; None where they begin the chain.

@@ -1,5 +1,6 @@
 """Text that is safe to print: names, labels and values that people declare reach terminals, pages and log files."""
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,8 @@ _INVISIBLE = re.compile(
 )
 """What Python counts as printable though nothing is seen: fillers, joiners and variation selectors, which Unicode calls
 default ignorable, and the blank of Braille."""
+
+_MOST_CHANGES = 40
 
 
 def is_plain_text(text: object) -> bool:
@@ -68,3 +71,16 @@ def printed_texts(result: object) -> Iterator[object]:
                 yield each
             elif is_dataclass(each):
                 yield from printed_texts(each)
+
+
+def changed_lines(before: str, after: str) -> tuple[str, ...]:
+    r"""Return the lines that differ between two texts, marked - and +, comments included.
+
+    Example:
+        >>> changed_lines("a = 1\nb = 2", "a = 1\nb = 3  # more")
+        ('- b = 2', '+ b = 3  # more')
+    """
+    _, _, *found = [*difflib.unified_diff(lines_in(before), lines_in(after), lineterm="", n=0)] or ["", ""]
+    lines = [f"{line[0]} {visible(line[1:])}" for line in found if not line.startswith("@@")]
+    more = [f"and {len(lines) - _MOST_CHANGES} more lines"] if len(lines) > _MOST_CHANGES else []
+    return (*lines[:_MOST_CHANGES], *more)

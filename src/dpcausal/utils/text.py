@@ -33,7 +33,7 @@ def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
     lines = []
     for label, text in table:
         wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
-        lines.append(f"{label:<16}  {wrapped[0]}")
+        lines.append(f"{label:<16}  {wrapped[0]}".rstrip())
         lines.extend(" " * 18 + more for more in wrapped[1:])
     return lines
 

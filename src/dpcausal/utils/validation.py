@@ -58,8 +58,6 @@ def check_format(what: str, document: Mapping[str, object], version: int, rename
     """Raise unless a document is in this version of its format, without the names of earlier versions.
 
     Args:
-        what: What to call the document.
-        document: The document, with its version.
         version: The version that this release of dpcausal reads.
         renamed: The names of earlier versions, with those that replace them.
     """
@@ -68,10 +66,11 @@ def check_format(what: str, document: Mapping[str, object], version: int, rename
     if type(found) is not int or found != version or old:
         written = "no version" if found is None else f"version = {found!r}"[:100]
         changes = ", ".join(f"{name} is now {new}" for name, new in renamed.items())
+        changes = f" Renamed: {changes}." if changes else ""
         raise StudyError(
             expected=f"{what} with version = {version}",
             got=", ".join([written, *old]),
-            hint=f"bring the file up to date and write version = {version} at its top. Renamed: {changes}.",
+            hint=f"bring the file up to date and write version = {version} at its top.{changes}",
         )
 
 
@@ -84,10 +83,11 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
         same = same_argument(strange[0], {*needed, *optional}) if strange else None
         near = f"here that is {same!r}. " if same else did_you_mean(strange[0], free) if strange else ""
         absent = [name for name in needed if name not in keys]
+        parts = ", ".join(dict.fromkeys((*needed, *optional)))
         problem = (
             f"The {what} is not a table of names and values"
             if not isinstance(document, Mapping)
-            else f"The {what} has no part named {strange[0]!r}; its parts are {', '.join((*needed, *optional))}"
+            else f"The {what} has no part named {strange[0]!r}; its parts are {parts}"
             if strange
             else f"The {what} lacks {', '.join(absent)}"
         )
@@ -97,6 +97,6 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
 def build(what: str, made: Callable[..., Declared], document: object) -> Declared:
     """Build a declaration from a document that must have its attributes and nothing else."""
     parts = fields(made)  # type: ignore[arg-type]
-    needed = tuple(part.name for part in parts if part.default is MISSING)
+    needed = tuple(part.name for part in parts if part.default is MISSING and part.default_factory is MISSING)
     check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
     return made(**document)  # type: ignore[arg-type]

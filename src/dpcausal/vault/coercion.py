@@ -71,9 +71,7 @@ def coerced(
     """Return the SQL text of the coerced table, with one row for each unit.
 
     Args:
-        schema: What is public about the table.
         families: What its columns' types let one do with them.
-        dialect: How the engine spells it.
         only: Coerced columns to which the text may be cut, if nothing decides on units.
         floating: Whether numbers in ticks are left as DOUBLE. Codes are integers in any case.
     """

@@ -81,11 +81,7 @@ class Answer:
 
 
 def seen_through(query: Query, schema: Schema, engine: Engine) -> tuple[Schema, Engine]:
-    """Return a schema as a query sees it, and the table through it.
-
-    Raises:
-        EngineError: If the query sees another schema and the engine has one only.
-    """
+    """Return a schema as a query sees it, and the table through it."""
     seen = seen_by(query, schema)
     return seen, engine if seen is schema else with_schema(engine, seen)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dpcausal.vault.engines.warehouse import WarehouseEngine
 
 _POSTGRES = ("postgresql://", "postgres://")
+_DRIVER = re.compile(r"^postgres(ql)?\+psycopg2?://")
+"""How SQLAlchemy, and so the address of a ledger, names the same server."""
 _IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
 _IN_SPARK = "set them in Spark's own configuration: spark.executor.memory, spark.executor.cores, spark.local.dir."
 _MAKES = {
@@ -77,7 +79,7 @@ def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection
         return _served(table, schema, connection)
     if not isinstance(table, str | Path):
         return DuckDBEngine(_frame(table, schema, connection), schema, connection=connection)
-    place = str(table)
+    place = _DRIVER.sub("postgresql://", str(table), count=1)
     if place.startswith(_POSTGRES):
         return _served(PostgresTable(place, schema), schema, connection)
     if place.startswith(SCHEMES):
@@ -101,10 +103,8 @@ def column_families(place: str) -> Mapping[str, Family | None]:
 
     A .csv file has no types: there it is None, and a first line that looks like values is refused. Of many files, the
     first one's columns count.
-
-    Args:
-        place: Where the table is, as for a vault.
     """
+    place = _DRIVER.sub("postgresql://", place, count=1)
     if place.startswith(_POSTGRES):
         return families_at(place)
     if place.startswith(SCHEMES):

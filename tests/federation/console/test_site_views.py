@@ -100,6 +100,17 @@ def test_study_shows_review_text_changes_message_and_budget(
     assert "<dt>left after</dt><dd>ε 1.5</dd>" in page
 
 
+def test_study_begins_in_plain_words_and_names_what_it_assumes(
+    folder: Path, browser: Browser, study: Study, digest: str
+) -> None:
+    browser.login("adams")
+    page = browser.get(f"/studies/{digest}").text
+    assert page.index("who asks") < page.index("for how long") < page.index("Budget before and after")
+    assert "Epsilon 1, 33% of the epsilon 3 that all studies of this table may spend together" in page
+    assert "(from a table of 10,000 units)" in page
+    assert "<code>dpcausal site review</code> at the command line shows the exact list" in page
+
+
 def test_the_same_question_is_free(folder: Path, approved: str, study: Study, requester: Key, browser: Browser) -> None:
     answer_study(folder, study, requester)
     again = Site(folder).receive(study.to_toml() + "# asked again\n")

@@ -73,6 +73,9 @@ def test_backup_holds_what_a_site_needs_and_neither_table_nor_keys(answered: Pat
     assert not [name for name in found if name.endswith((".key", ".parquet", ".csv"))]
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o600
     assert run("site", "backup", answered, "--out", tmp_path / "b").exit_code == 2
+    inside = run("site", "backup", answered, "--out", answered / "b")
+    assert inside.exit_code == 2
+    assert "in the site's folder" in inside.output
 
 
 def test_restored_site_stops_until_the_loss_is_recorded(

@@ -52,6 +52,11 @@ def test_init_creates_a_key_and_a_policy_to_fill_in(tmp_path: Path) -> None:
     assert Site(tmp_path / "west").public_key in done.output
     assert Policy.read(tmp_path / "west").columns == ()
     assert run("key", tmp_path / "west").output.strip() in done.output
+    early = run("create-ledger", tmp_path / "west")
+    assert early.exit_code == 2
+    assert "lists no columns yet" in early.output
+    policy = tmp_path / "west" / "policy.toml"
+    policy.write_text(policy.read_text().replace("columns = []", 'columns = ["score"]'))
     made = run("create-ledger", tmp_path / "west")
     assert "with a budget of epsilon 3, delta 0 (additive)" in made.output
     assert run("create-ledger", tmp_path / "west").exit_code == 2

@@ -82,7 +82,7 @@ def test_nothing_is_decided_without_a_confirmation(
     unasked = run("approve", folder, digest, "--key", key)
     assert unasked.exit_code == 2
     assert "no terminal to confirm on" in unasked.output
-    monkeypatch.setattr("dpcausal.cli.site_decisions._is_terminal", lambda: True)
+    monkeypatch.setattr("dpcausal.cli.requirements._is_terminal", lambda: True)
     assert run("approve", folder, digest, "--key", key, answer="n\n").exit_code == 1
     assert north.status(digest) == "undecided"
     confirmed = run("approve", folder, digest, "--key", key, answer="y\n")

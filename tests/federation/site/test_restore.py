@@ -83,6 +83,9 @@ class Scene:
         (self.folder / FILE).write_text(text.replace(was, becomes))
         confirm_settings(self.folder)
 
+    def log(self) -> AuditLog:
+        return Site(self.folder).audit_log
+
     def ready(self, folder: Path) -> None:
         """Bring to a restored folder what no backup holds: the table, and people's own keys."""
         shutil.copy(self.folder / "table.parquet", folder)
@@ -193,9 +196,10 @@ def test_rejections_and_removals_need_no_confirmation(tmp_path: Path) -> None:
     assert scene.codes() == ["undecided", "undecided"]
     Site(scene.folder).decide(signed(scene.folder, scene.studies[0].digest, "reject", "bob"))
     Changes(scene.folder).remove_person("carol")
-    assert str(Changes(scene.folder).unconfirmed()) == "policy.toml is not as it was recorded"
+    changed = "policy.toml is not as it was recorded: - minimum_units = 2, + minimum_units = 3"
+    assert str(Changes(scene.folder).unconfirmed()) == changed
     assert scene.codes() == ["rejected", "undecided"]
-    with pytest.raises(StudyError, match="dpcausal site confirm"):
+    with pytest.raises(StudyError, match=r"(?s)- minimum_units = 2, .* dpcausal site confirm"):
         approve_study(scene.folder, scene.studies[1], "bob")
     confirm_settings(scene.folder)
     approve_study(scene.folder, scene.studies[1], "bob")
@@ -210,10 +214,39 @@ def test_edited_policy_counts_after_a_confirmation_and_approvals_stay(tmp_path: 
     (scene.folder / FILE).write_text(text.replace("minimum_units = 2", "minimum_units = 3"))
     assert scene.codes() == ["undecided", "undecided"]
     shown = run("site", "confirm", scene.folder, "--by", "Ann", "--why", "fewer", "--yes")
-    assert "policy.toml is not as it was recorded" in shown.output
+    lines = "policy.toml is not as it was recorded: - minimum_units = 2, + minimum_units = 3"
+    assert lines in shown.output
     assert "counts any more" not in shown.output
+    logged = scene.log().entries()[-1]
+    assert (logged.kind, logged.who) == ("confirm", "Ann")
+    assert logged.what.startswith(f"fewer: {lines}; policy.toml ")
     assert scene.codes() == ["answered", "answered"]
     assert "nothing to confirm" in run("site", "confirm", scene.folder, "--by", "Ann", "--why", "x").output
+
+
+def test_audit_log_has_every_line_of_the_policy_that_changed_without_its_secrets(tmp_path: Path) -> None:
+    """Also where people were changed between the edits, and where an edit was taken back."""
+    scene = Scene(tmp_path, witness=False)
+    was = (scene.folder / FILE).read_text()
+
+    def edited(text: str, why: str) -> str:
+        (scene.folder / FILE).write_text(text)
+        Changes(scene.folder).add_person(Person(f"a person to {why}", ("reader",), login=why))
+        assert Changes(scene.folder).unconfirmed()  # recording the people recorded no edit
+        Changes(scene.folder).confirm("Ann", why)
+        what = scene.log().entries()[-1].what
+        return what.removeprefix(f"{why}: policy.toml is not as it was recorded: ").partition("; ")[0]
+
+    fewer = was.replace("minimum_units = 2", "minimum_units = 3")
+    anna = next(line for line in was.splitlines() if line.startswith("anna = "))
+    server = fewer.replace('table = "table.parquet"', 'table = "postgresql://ann:4711@host/db#visits"')
+    assert edited(fewer, "a") == "- minimum_units = 2, + minimum_units = 3"
+    assert edited(fewer.replace(anna, f'anna = "{"ab" * 32}"'), "b") == f'- {anna}, + anna = "{"ab" * 32}"'
+    assert edited(server.replace(anna, f"{anna}\nben = {anna[7:]}"), "c").count(",") == 4
+    assert edited(was, "d").count(",") == 4
+    assert "4711" not in scene.log()._file.read_text()
+    assert "postgresql://ann:" in scene.log()._file.read_text()
+    assert "4711" not in str([entry.content for entry in Site(scene.folder).ledger().entries()])
 
 
 LOG, INDEX, LEDGER = "audit_log.jsonl", "audit_log.index", "ledger.db"
@@ -259,7 +292,7 @@ def test_older_copy_of_any_files_revives_nothing(tmp_path: Path, witness: bool) 
 
 
 MUTANTS: dict[str, tuple[object, str, object, frozenset[str]]] = {
-    "nothing is compared": (confirmation, "_digests", lambda _: {}, frozenset({PEOPLE})),
+    "nothing is compared": (confirmation, "digests", lambda _: {}, frozenset({PEOPLE})),
     "people are not recorded": (confirmation, "SETTINGS", (FILE,), frozenset({PEOPLE})),
     "the policy is not recorded": (confirmation, "SETTINGS", (PEOPLE,), frozenset({FILE})),
     "changes after the record are not looked for": (

@@ -246,6 +246,34 @@ def test_review_shows_what_an_approval_leads_to(north: Site, folder: Path, reque
     assert "too little left for this study" in str(dear)
 
 
+def test_review_begins_in_plain_words(north: Site, folder: Path, study: Study) -> None:
+    short = dict(north.review(north.receive(study.to_toml())).in_short())
+    assert list(short) == [
+        *("who asks", "what", "about whom", "what leaves", "what it costs", "what is left", "for how long")
+    ]
+    assert "anna, named in this site's policy" in short["who asks"]
+    assert "all 400 units" in short["about whom"]
+    assert "6 numbers, each with random noise" in short["what leaves"]
+    assert "No record leaves" in short["what leaves"]
+    assert short["what it costs"].startswith("Epsilon 1, 33% of the epsilon 3 that all studies")
+    assert short["what is left"].startswith("Epsilon 2 after it; 3 now.")
+    assert "An approval counts without end" in short["for how long"]
+    dear = Site(folder).review(north.receive(replace(study, epsilon=50.0, requester="otto").to_toml()))
+    short = dict(dear.in_short())
+    assert "otto, who is not named" in short["who asks"]
+    assert "the policy does not allow it" in short["what it costs"]
+    assert str(dear).splitlines()[2].startswith("who asks")
+
+
+def test_review_of_a_table_that_is_too_small_says_that_there_is_no_answer(folder: Path, study: Study) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace("minimum_units = 100", "minimum_units = 1000"))
+    site = Site(folder)
+    text = " ".join(str(site.review(site.receive(study.to_toml()))).split())
+    assert "the table has 400 units, and minimum_units is 1,000: no answer" in text
+    assert "Nothing: the table has 400 units, fewer than the policy needs (1,000)" in text
+
+
 def test_review_without_the_table_needs_no_table(north: Site, folder: Path, study: Study) -> None:
     digest = north.receive(study.to_toml())
     (folder / "table.parquet").unlink()

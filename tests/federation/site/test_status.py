@@ -149,7 +149,7 @@ def test_absent_ledger_and_lost_receipts_are_broken(healthy: Path, study: Study,
     (healthy / "ledger.db").write_bytes(before)
     status, checks = look(healthy)
     assert (status, checks["ledger"]["level"]) == (2, "broken")
-    assert checks["ledger"]["words"].endswith("lacks the receipts of answers that this site paid for: 1")
+    assert "lacks the receipts of answers that this site paid for: 1: this ledger was" in checks["ledger"]["words"]
     (healthy / "ledger.db").unlink()
     assert look(healthy)[0] == 2
 
@@ -219,3 +219,56 @@ def _fetched(address: str) -> str:
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
+
+
+def test_site_in_a_mailbox_asks_for_a_process_that_polls(folder: Path) -> None:
+    mailbox = folder / "mailbox"
+    mailbox.mkdir()
+    (mailbox / "connection.toml").write_text('address = "https://localhost:1"')
+    code, checks = look(folder)
+    assert (code, checks["polling"]["level"]) == (2, "broken")
+    assert "dpcausal site poll" in checks["polling"]["words"]
+    assert "serving" not in checks
+    held, now = hold_lock(mailbox), time.time()
+    Heartbeat(now - 1_000, now - 700, every=30.0).write(mailbox)
+    _, checks = look(folder)
+    assert [checks[name]["level"] for name in ("polling", "mailbox")] == ["healthy", "attention"]
+    Heartbeat(now - 1_000, now - 700, every=600.0).write(mailbox)
+    _, checks = look(folder)
+    assert checks["mailbox"]["level"] == "healthy"
+    os.close(held)
+    assert look(folder)[1]["polling"]["level"] == "healthy"  # as a scheduler leaves it between two polls
+
+
+def test_second_process_does_not_poll(folder: Path) -> None:
+    mailbox = folder / "mailbox"
+    mailbox.mkdir()
+    (mailbox / "connection.toml").write_text('address = "https://localhost:1"')
+    (mailbox / "authority.pem").write_text("")
+    held = hold_lock(mailbox)
+    refused = run("poll", folder)
+    os.close(held)
+    assert refused.exit_code == 2
+    assert "A process polls the mailbox" in refused.output
+
+
+def test_status_names_a_ledger_that_the_policy_contradicts(folder: Path) -> None:
+    policy = folder / "policy.toml"
+    text = policy.read_text()
+    policy.write_text(text.replace('as_of = "2026-06-30"', 'as_of = "2026-12-31"'))
+    _, checks = look(folder)
+    assert checks["ledger"]["level"] == "broken"
+    assert "dpcausal ledger add-version" in checks["ledger"]["words"]
+    policy.write_text(text.replace("[budget]\nepsilon = 3.0", "[budget]\nepsilon = 5.0"))
+    assert policy.read_text() != text
+    _, checks = look(folder)
+    assert checks["ledger"]["level"] == "broken"
+    assert "cannot be raised" in checks["ledger"]["words"]
+
+
+def test_status_names_a_folder_that_others_may_open(folder: Path) -> None:
+    assert look(folder)[1]["access"]["level"] == "healthy"
+    folder.chmod(0o750)
+    checks = look(folder)[1]
+    assert checks["access"]["level"] == "attention"
+    assert "chmod 700" in checks["access"]["words"]

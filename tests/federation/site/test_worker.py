@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dpcausal import Study
+from dpcausal import DoublyRobust, Study
 from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, opened
 from dpcausal.federation.site.site import Site
@@ -118,6 +119,121 @@ def test_worker_killed_between_debit_and_answer_pays_once(
     meddle("")
     assert message_in(folder, run_in_subprocess(folder, request_text)).code == "answered"
     assert [entry.kind for entry in ledger.entries()] == ["open", *["site"] * 3, "bind", "grant", "debit", "release"]
+    assert ledger.spent.epsilon == 1.0
+
+
+_KILLED = """
+import os
+from {module} import {owner}
+whole, calls = {owner}.{name}, []
+def stopped(*given):
+    calls.append(given)
+    if len(calls) == {call}:
+        {before}os.kill(os.getpid(), 9)
+    return whole(*given)
+{owner}.{name} = stopped
+"""
+_DONE, _ANSWERS, _LEDGER = "whole(*given); ", "dpcausal.ledger.answers", "dpcausal.ledger"
+_RESPONSES = "dpcausal.federation.site.stores"
+CRASHES = {
+    "before the reservation": (_LEDGER, "Ledger", "grant", 1, ""),
+    "after the reservation": (_LEDGER, "Ledger", "grant", 1, _DONE),
+    "after the debit": (_LEDGER, "Ledger", "debit", 1, _DONE),
+    "before the answer is stored": (_ANSWERS, "Answers", "store", 1, ""),
+    "after the answer is stored": (_ANSWERS, "Answers", "store", 1, _DONE),
+    "before the message is stored": (_RESPONSES, "ResponseStore", "store", 1, ""),
+    "after the message is stored": (_RESPONSES, "ResponseStore", "store", 1, _DONE),
+}
+
+
+def count(folder: Path, kind: str) -> int:
+    return sum(entry.kind == kind for entry in Ledger(f"sqlite:///{folder / 'ledger.db'}").entries())
+
+
+def released_by(ledger: Ledger) -> list[object]:
+    return [entry.content["release"]["values"] for entry in ledger.entries() if entry.kind == "release"]
+
+
+def killed(meddle: Callable[[str], object], folder: Path, request: str, crash: tuple[str, str, str, int, str]) -> None:
+    """Have a site's worker killed at one point of an answer, and let the approvals expire meanwhile."""
+    meddle(_KILLED.format(**dict(zip(("module", "owner", "name", "call", "before"), crash, strict=True))))
+    assert message_in(folder, run_in_subprocess(folder, request)).code == "stopped"
+    meddle("")
+
+
+@pytest.mark.parametrize(
+    ("point", "late"),
+    [
+        *((each, "approvals") for each in CRASHES),
+        ("after the reservation", "deadline"),
+        ("after the debit", "deadline"),
+    ],
+)
+def test_answer_that_was_debited_is_owed_wherever_the_site_was_killed(  # noqa: PLR0917 (fixtures)
+    meddle: Callable[[str], object],
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    requester: Key,
+    study: Study,
+    request_text: str,
+    point: str,
+    late: str,
+) -> None:
+    killed(meddle, folder, request_text, CRASHES[point])
+    debits, stored = count(folder, "debit"), count(folder, "release")
+    site, asked = Site(folder), Request(study=study.to_toml(), ask="releases", deadline=None)
+    if late == "approvals":
+        monkeypatch.setattr("dpcausal.federation.site.decisions.is_in_time", lambda *_: False)
+    else:
+        asked = replace(asked, deadline=1)
+    request, ledger = requester.seal(asked.to_json()), site.ledger()
+    spent, before = ledger.spent, released_by(ledger)
+    answer = message_in(folder, site.answer(request))
+    assert ledger.spent == spent
+    assert count(folder, "debit") == debits
+    if not debits:
+        assert answer.code == {"approvals": "undecided", "deadline": "expired"}[late]
+        return
+    assert answer.code == "answered"
+    released = released_by(ledger)
+    assert [each["values"] for each in (answer.answer or {})["releases"]] == released
+    assert released[:stored] == before  # one noise for what was stored
+    assert message_in(folder, Site(folder).answer(request)) == answer
+
+
+def test_part_of_an_answer_that_was_debited_waits_for_an_approval_of_the_rest(
+    meddle: Callable[[str], object],
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    requester: Key,
+    study: Study,
+) -> None:
+    several = replace(study, estimator=DoublyRobust(covariates=["age"]))
+    approve_study(folder, several)
+    request = requester.seal(Request(study=several.to_toml(), ask="releases").to_json())
+    killed(meddle, folder, request, (_ANSWERS, "Answers", "store", 1, _DONE))
+    assert (count(folder, "debit"), spent := Site(folder).ledger().spent.epsilon) == (1, spent)
+    assert 0 < spent < 1.0
+    with monkeypatch.context() as expired:
+        expired.setattr("dpcausal.federation.site.decisions.is_in_time", lambda *_: False)
+        assert message_in(folder, Site(folder).answer(request)).code == "undecided"
+    assert (count(folder, "debit"), count(folder, "grant"), Site(folder).ledger().spent.epsilon) == (1, 1, spent)
+    approve_study(folder, several, "b person")
+    assert message_in(folder, Site(folder).answer(request)).code == "answered"
+    assert Site(folder).ledger().spent.epsilon == pytest.approx(1.0)
+
+
+def test_ledger_that_pays_for_the_rest_is_caught(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, requester: Key, study: Study, request_text: str
+) -> None:
+    """Without the limit to what was debited, an expired approval would pay for a study of which a part was debited."""
+    site, ledger = Site(folder), Site(folder).ledger()
+    monkeypatch.setattr("dpcausal.federation.site.decisions.is_in_time", lambda *_: False)
+    monkeypatch.setattr(Ledger, "is_debited_for", lambda *_: True)
+    assert message_in(folder, site.answer(request_text)).code == "undecided"
+    assert ledger.spent.epsilon == 0
+    monkeypatch.setattr(Ledger, "spends", property(lambda _: True, lambda *_: None))
+    assert message_in(folder, site.answer(request_text)).code == "answered"
     assert ledger.spent.epsilon == 1.0
 
 

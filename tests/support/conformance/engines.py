@@ -3,6 +3,8 @@
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -220,11 +222,22 @@ def _check_many(open_engine: OpenEngine) -> None:
     )
 
 
-def _check_coercion(open_engine: OpenEngine) -> None:
+@dataclass(frozen=True)
+class _Read:
+    """A table, its schema, what is said of it, and what its cells are read as, in the order of the coerced columns."""
+
+    table: pa.Table
+    schema: Schema
+    where: str
+    expected: list[tuple[int, ...]]
+
+
+@cache
+def _read_as_declared() -> list[_Read]:
+    """Return tables that every engine must read alike."""
     schema = standard_schema()
     tables = hostile_tables(schema, 50) | {"strange text": _strange_text()}
-    for name, table in tables.items():
-        _check_collected(open_engine, table, schema, f"on the table {name!r}")
+    of_schemas = [(table, schema, f"on the table {name!r}") for name, table in tables.items()]
     one_each = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), unit=Unit("who", by="when", keep="first"))
     visits = pa.table(
         {
@@ -234,15 +247,27 @@ def _check_coercion(open_engine: OpenEngine) -> None:
             "when": [2, 1, None, 5, 5, 1, 1, 3],
         }
     )
-    for table in (visits, visits.take(list(reversed(range(len(visits)))))):
-        _check_collected(open_engine, table, one_each, "where units have several records")
+    turned = visits.take(list(reversed(range(len(visits)))))
+    of_schemas += [(table, one_each, "where units have several records") for table in (visits, turned)]
     totals = Schema(
         treatment=Treatment("t"),
         outcome=Real("y", -3, 10),
         covariates=[Binary("s"), Real("k", 0, 2), Real("x", 0, 1e-60)],
         unit=Unit("who", by="when", sum=["y", "s", "x"], count=["k"]),
     )
-    _check_collected(open_engine, _events(), totals, "where the records of units are added up")
+    of_schemas.append((_events(), totals, "where the records of units are added up"))
+    return [
+        _Read(table, seen, where, sorted(tuple(unit[name] for name in column_names(seen)) for unit in units))
+        for table, seen, where in of_schemas
+        for units in [coerced_units(table, seen)]
+    ]
+
+
+def _check_coercion(open_engine: OpenEngine) -> None:
+    for each in _read_as_declared():
+        columns = column_names(each.schema)
+        found = open_engine(each.table, each.schema).collect(columns, len(each.table), whole=True)
+        _must(_sorted(found, columns) == each.expected, f"{each.where}, cells are read as declared")
 
 
 def _events() -> pa.Table:
@@ -277,13 +302,4 @@ def _strange_text() -> pa.Table:
             name: pa.array([cells[place % len(cells)] for place in range(size)], pa.string())
             for name, cells in columns.items()
         }
-    )
-
-
-def _check_collected(open_engine: OpenEngine, table: pa.Table, schema: Schema, where: str) -> None:
-    columns, expected = column_names(schema), coerced_units(table, schema)
-    found = open_engine(table, schema).collect(columns, len(table), whole=True)
-    _must(
-        _sorted(found, columns) == sorted(tuple(unit[name] for name in columns) for unit in expected),
-        f"{where}, cells are read as declared",
     )

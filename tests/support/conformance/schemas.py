@@ -78,9 +78,9 @@ _WRITTEN: tuple[dict[str, Any], ...] = (
 _DATES: tuple[dict[str, Any], ...] = ({}, {"date_format": "%d.%m.%Y"}, {"date_format": ["%Y%m%d", "%d/%m/%Y"]})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SchemaCase:
-    """A schema, and a hostile table for it.
+    """A schema, and a hostile table for it. A case is equal to itself alone.
 
     Attributes:
         place: Its place in the sequence of cases.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,17 @@ class ReferenceEngine:
     def __init__(self, units: Coerced, schema: Schema) -> None:
         self._columns = {name: np.array([unit[name] for unit in units], dtype=object) for name in column_names(schema)}
         self.asked: list[tuple[Mapping[str, int], Sequence[str], bool]] = []
+        self._known: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], ExactInts] = {}
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Return sums over groups of units; see `Engine.aggregate`."""
         self.asked.append((dict(cells), tuple(sums), whole))
+        key = tuple(cells.items()), tuple(sums), whole
+        if key not in self._known:
+            self._known[key] = self._added_up(cells, sums, whole=whole)
+        return self._known[key].copy()
+
+    def _added_up(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> ExactInts:
         columns = self._chosen(whole=whole)
         size = len(columns["treatment"])
         place = np.zeros(size, dtype=np.int64)
@@ -151,10 +159,8 @@ def compare(open_engine: OpenEngine, case: SchemaCase, asked: int = 5) -> Engine
         case: The schema and the table.
         asked: How many sums to ask for once more with the cells that answers have; other cases ask for others.
     """
-    case = replace(case, schema=indicated(case.schema))
-    asks = asked_by_answers(case.schema)
-    table, schema = _numbered(case)
-    units = coerced_units(table, schema)
+    expected = _expected(case)
+    case, asks, table, schema, units = expected.case, expected.asks, expected.table, expected.schema, expected.units
     found = EngineComparison(len({repr(ask.query) for ask in asks}), units=len(units))
     try:
         engine = open_engine(table, schema)
@@ -163,9 +169,9 @@ def compare(open_engine: OpenEngine, case: SchemaCase, asked: int = 5) -> Engine
             raise
         found.refused = True
         return found
-    asker = _Asker(open_engine, engine, case, ReferenceEngine(units, schema), found)
+    asker = _Asker(open_engine, engine, case, expected.reference, found)
     each = {f"covariate_{len(schema.covariates) - 1}": len(units)}
-    for sums in _batches(asks, case):
+    for sums in expected.batches:
         found.expressions += len(sums)
         asker.ask(each, sums, asks, whole=True)
     asker.ask(each, ["1", "outcome"], asks, whole=False)
@@ -173,6 +179,38 @@ def compare(open_engine: OpenEngine, case: SchemaCase, asked: int = 5) -> Engine
         asker.ask(ask.cells, ask.sums, [ask], whole=ask.whole)
     asker.collect(column_names(schema))
     return found
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """What any engine is compared with on one case.
+
+    Attributes:
+        case: The case, with an indicator for every number that can be missing.
+        asks: What answers ask for.
+        table: The table with the number of each unit.
+        schema: Its schema.
+        units: Its units in plain Python.
+        reference: Adds them up.
+        batches: All expressions, as they are asked for together.
+    """
+
+    case: SchemaCase
+    asks: list[EngineRequest]
+    table: pa.Table
+    schema: Schema
+    units: Coerced
+    reference: ReferenceEngine
+    batches: list[list[str]]
+
+
+@lru_cache(16)  # many engines, and many broken ones, see the same cases
+def _expected(case: SchemaCase) -> _Expected:
+    case = replace(case, schema=indicated(case.schema))
+    asks = asked_by_answers(case.schema)
+    table, schema = _numbered(case)
+    units = coerced_units(table, schema)
+    return _Expected(case, asks, table, schema, units, ReferenceEngine(units, schema), _batches(asks, case))
 
 
 def _numbered(case: SchemaCase) -> tuple[pa.Table, Schema]:

@@ -14,6 +14,7 @@ from dpcausal.estimators.interval_policy import hidden_covariates, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.outcome_regression import unadjusted_covariates
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
@@ -127,7 +128,8 @@ class ArmContrasts(BaseEstimator):
         source = scaled.source
         schema, query = source.schema, ArmRegressionMoments(self.covariates)
         guarantee = narrower(query, source, scaled.rest, "arm_0 * outcome")
-        fit = ArmRegressions.of(source.release(query, guarantee), schema)
+        release = source.release(query, guarantee)
+        fit, ends = ArmRegressions.of(release, schema), left_at_ends(release, source)
         means = fit.means()
         contrasts = contrasts_of(means, schema.treatment, self.contrasts)
         first, last = schema.treatment.compared_places
@@ -154,7 +156,7 @@ class ArmContrasts(BaseEstimator):
         receipts = (*scaled.receipts, *effect.receipts)
         effect = replace(effect, receipts=receipts, guarantee=spent(allowed, receipts))
         return effect.with_bias(
-            left_by_scores(scaled, query.features(schema), fit.adjustments(first, last), fit.resolution)
+            left_by_scores(scaled, query.features(schema), fit.adjustments(first, last), fit.resolution, ends=ends)
         )
 
 

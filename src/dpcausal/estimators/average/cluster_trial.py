@@ -147,9 +147,7 @@ class _Arm:
     """One arm's clusters as released. Outcomes are measured from the middle of their range.
 
     Attributes:
-        count: The number of clusters.
         size: The number of persons, at least one for each cluster.
-        mean: The mean outcome of all persons.
         variance: The variance of that mean, sampling of clusters and privacy noise together.
         within: The variance of the outcome over persons.
         weighted_size: The mean number of persons in a person's own cluster.

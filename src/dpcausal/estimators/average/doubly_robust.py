@@ -21,7 +21,7 @@ from dpcausal.estimators.interval_policy import (
     limit_bias,
     whole_range,
 )
-from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
+from dpcausal.estimators.messages import MEANS_BY_REGRESSION, NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
@@ -36,16 +36,16 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
 from dpcausal.estimators.weighted_moments import (
     Moments,
-    over_all_units,
-    regression_moments,
+    slope_moments,
     spread_as_all_units,
     units_compared,
 )
 from dpcausal.guarantee import Guarantee, Rule
-from dpcausal.queries import AugmentedScores, Query
+from dpcausal.queries import AugmentedScores, Query, WeightedRegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.calibration import calibrate
 from dpcausal.queries.features import design_names, feature_names, numbers_among
@@ -111,11 +111,11 @@ class DoublyRobust(BaseEstimator):
         regression, and sums of scores that use both. The shares depend on n, epsilon, delta and the schema only. They
         minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
         logistic regression has no delta, nor has a query that needs less noise without one. With a delta, units whose
-        covariates are far out count less in the outcome regressions, which makes the noise in these much smaller.
+        covariates are far out count less in the outcome regressions, which makes the noise in these much smaller. The
+        scores correct the difference for that, but not the level: such an effect has no means of the arms.
         With `include_missing` there are five: also sums of covariates over all units, and private logistic regressions
         of having an outcome, which is as protected as the outcome.
-        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query.
 
     The interval allows for models that are linear in a number itself or in its normal score: the scale is halfway
     between both, unless `transform` declares a shape. The score is corrected for its ridge. What noise in both models
@@ -258,7 +258,7 @@ class DoublyRobust(BaseEstimator):
         return narrower(moments, source, first, "arm * outcome"), second, third
 
     def _moments(self, source: Source, guarantee: Guarantee) -> Moments:
-        return regression_moments(self.covariates, source, guarantee, slopes_alone=True)
+        return slope_moments(self.covariates, source, guarantee)
 
     def _coefficients(self, schema: Schema) -> int:
         return len(feature_names(self.covariates, schema))
@@ -286,8 +286,9 @@ class DoublyRobust(BaseEstimator):
             unadjusted = tuple(self.covariates)
         refusal = arm_refusal(releases[0], source, fit)
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
-        overall = over_all_units(regressions, releases[0], source)
-        control = sum(source.schema.outcome_bounds) / 2 + float(overall.means[0])
+        # One of units with weights does not: nothing corrects it where outcomes are not linear.
+        has_means = self.estimand == "ATE" and not isinstance(releases[0].query, WeightedRegressionMoments)
+        control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
         effect = Effect(
             estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
@@ -304,6 +305,7 @@ class DoublyRobust(BaseEstimator):
                 "outcomes are linear in these in each arm, or treatment follows a logistic regression on them",
                 NO_INTERFERENCE,
                 f"for the interval: few propensities are beyond {query.clip:g} and {1 - query.clip:g}",
+                *((MEANS_BY_REGRESSION,) if has_means else ()),
                 *source.schema.data_handling,
             ),
             receipts=receipts,
@@ -324,13 +326,19 @@ class DoublyRobust(BaseEstimator):
                 noise=noise,
                 sampling=sampling_covariance(fit),
                 # The level has the noise of the moments, the difference that of the scores.
-                noise_covariance=np.full((2, 2), overall.mean_covariance[0, 0])
+                noise_covariance=np.full((2, 2), regressions.mean_covariance[0, 0])
                 + np.diag([0.0, sum(term.variance for term in noise)]),
             )
-            if self.estimand == "ATE"
+            if has_means
             else None,
         )
-        by_scores = left_by_scores(scaled, names, regressions.adjustments(fit), regressions.resolution)
+        by_scores = left_by_scores(
+            scaled,
+            names,
+            regressions.adjustments(fit),
+            regressions.resolution,
+            ends=left_at_ends(releases[0], source),
+        )
         effect = effect.with_bias(mean.cut_off + by_scores)
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 

@@ -59,8 +59,7 @@ class InverseWeighting(BaseEstimator):
         Three queries share epsilon: moments of covariates and outcome, a private logistic regression, and sums weighted
         by its score. Covariates and outcome need public bounds; nothing else about a unit need be public. Delta is
         spent only where Gaussian noise is narrower than Laplace noise.
-        Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
-        counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.
@@ -268,13 +267,16 @@ class InverseWeighting(BaseEstimator):
                 arms.means,
                 sampling_sd=arms.sampling_sd,
                 noise=arms.noise,
-                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares),
+                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares)
+                + arms.shared_variance,
                 noise_covariance=arms.noise_covariance,
             ),
         )
         if self.scores == "objective":
             features = feature_names(self.covariates, source.schema)[1:]
-            effect = effect.with_bias(left_by_scores(scaled, features, arms.adjustments) + arms.ridge_left)
+            effect = effect.with_bias(
+                left_by_scores(scaled, features, arms.adjustments, ends=arms.ends) + arms.ridge_left
+            )
         return warned(effect, source.schema, arms.signs)
 
 

@@ -25,21 +25,16 @@ from dpcausal.estimators.outcome_regression import (
     unadjusted_covariates,
 )
 from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
-from dpcausal.estimators.weighted_moments import over_all_units, regression_moments, units_compared
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import RegressionMoments, VaryingEffectMoments, WeightedRegressionMoments
+from dpcausal.queries import RegressionMoments, VaryingEffectMoments
 from dpcausal.queries.features import design_names
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.interval import NoiseTerm, half_width
-
-_WEIGHTED = (
-    "units far out in these count less: where outcomes are not linear, the effect is rather that of units in the "
-    "middle, also in a trial (with delta 0 all count alike)"
-)
 
 
 @dataclass(frozen=True)
@@ -58,9 +53,8 @@ class RegressionAdjustment(BaseEstimator):
     Privacy:
         One query: noisy sums of products of arm, outcome and covariates, from which regressions are fitted. Covariates
         and outcome need public bounds; nothing else about a unit need be public. With delta 0 the noise grows with the
-        square of the number of features. With delta greater than 0 it grows slowly, because units whose covariates are
-        far out then count less: from three on allow a small delta. Where delta 0 needs less noise, delta is not
-        used, and all units count alike.
+        square of the number of features, with a delta in proportion to it: from three on allow a small delta. Where
+        delta 0 needs less noise, delta is not used.
         Numbers enter models by scores on a scale of their own. Where `typical` does not declare it, it comes from
         counts of all numbers' values: one more query, for at most a fifth of epsilon, which later estimators use again.
         With `include_missing` a tenth of what is left goes to sums of covariates over all units.
@@ -73,9 +67,9 @@ class RegressionAdjustment(BaseEstimator):
     would be as wide as the range of possible effects, or where noise hides how a covariate varies: not
     one of its values alone, but all of them.
 
-    Weights depend on covariates alone, so they bias nothing where outcomes are linear. Where they are not, the effect
-    is rather that of units in the middle, **also in a trial**, and the effect's assumptions say so. There all units
-    should count alike, as with delta 0 or `interaction=False`: then randomisation alone makes the effect right.
+    All units count alike, so in a trial randomisation alone makes the effect right, whatever the shape of outcomes is
+    (Lin 2013). `DoublyRobust` has less noise with many covariates: in its regressions units far out count less, and
+    its weighted residuals correct for that.
 
     Attributes:
         covariates: The covariates to adjust for. Keep the list short: each one costs accuracy.
@@ -84,9 +78,8 @@ class RegressionAdjustment(BaseEstimator):
 
     Reference:
         Bernstein and Sheldon (2019), Differentially private Bayesian linear regression, for regressions that know the
-        noise; Lin (2013), Agnostic notes on regression adjustments, for the interaction; Krasker and Welsch (1982),
-        Efficient bounded-influence regression estimation, for weights that fall with the distance of covariates. The
-        joint bound on all moments, their unequal shares of the noise and the prior are ours.
+        noise; Lin (2013), Agnostic notes on regression adjustments, for the interaction. The joint bound on all
+        moments, their unequal shares of the noise and the prior are ours.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -120,18 +113,12 @@ class RegressionAdjustment(BaseEstimator):
         if self._includes_missing(source):
             query = VaryingEffectMoments(self.covariates)
             everyone, rest = ask_all_units(source, self.covariates, rest)
-        elif self.interaction:
-            query = regression_moments(self.covariates, source, rest)
         release = source.release(query, narrower(query, source, rest, "arm * outcome"))
         receipts = (*scaled.receipts, *([everyone.receipt] if everyone else []), release.receipt)
         posterior = fit_noise_aware(release, source, EFFECTS_VARY if everyone else ARMS_DIFFER)
         fit = fit_regressions(release, source, np.array([release.values]))
         sampled, adjusted = replace(fit, slopes=posterior.slopes[None]), np.abs(posterior.adjustments(fit))
         variance = float(sampled.sampling_variance[0])
-        if isinstance(query, WeightedRegressionMoments):
-            posterior = over_all_units(posterior, release, source)
-            units = units_compared(release, source)
-            variance = float(sampled.sampling_variance_over(units, posterior.centres)[0])
         if everyone:
             adjusted += np.abs((everyone.centre - posterior.centres) * (posterior.slopes[1] - posterior.slopes[0]))
             posterior = posterior.over(everyone.centre, everyone.noise)
@@ -157,7 +144,6 @@ class RegressionAdjustment(BaseEstimator):
             assumptions=(
                 no_confounders_but(self.covariates),
                 "outcomes are linear in these" + ("" if self.interaction else ", with one effect for all"),
-                *((_WEIGHTED,) if isinstance(query, WeightedRegressionMoments) else ()),
                 *((missing_at_random(self.covariates),) if everyone else ()),
                 NO_INTERFERENCE,
                 *source.schema.data_handling,
@@ -179,7 +165,7 @@ class RegressionAdjustment(BaseEstimator):
             ),
         )
         features = design_names(self.covariates, source.schema)
-        allowance = left_by_scores(scaled, features, adjusted, posterior.resolution)
+        allowance = left_by_scores(scaled, features, adjusted, posterior.resolution, ends=left_at_ends(release, source))
         return warned(effect.with_bias(allowance), source.schema, signs)
 
     def _includes_missing(self, source: Source) -> bool:

@@ -142,11 +142,7 @@ class _Line(NamedTuple):
     of their range.
 
     Attributes:
-        size: The number of units.
-        centre: Their mean distance.
         variance: The variance of the distances, which noise may make negative.
-        spread: The same within its bounds.
-        outcome: The mean outcome.
         slope: How far the outcome rises with the distance.
     """
 
@@ -186,7 +182,6 @@ class _Side:
     """One side of the cutoff.
 
     Attributes:
-        line: The regression on it.
         sampling_variance: The sampling variance of the mean outcome at the cutoff.
         refusal: Why there is no interval; empty where there is one.
         floored: Whether noise hides how large the sampling variance is.

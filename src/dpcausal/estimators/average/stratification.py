@@ -210,7 +210,6 @@ class _Arms:
     """The arms without strata.
 
     Attributes:
-        units: The number of units in both.
         rarer: The share of the smaller arm; where it is noisy, as much larger as noise may hide.
         difference: The difference between their mean outcomes, where it was asked.
     """

@@ -118,7 +118,7 @@ class Survival(BaseEstimator):
             found = WeightedFollowUp.released(query, weighting, source, allowed)
             guarantee, receipts, weighted = found.histogram.guarantee, found.histogram.receipts, found.histogram
         else:
-            guarantee = narrower(query, source, allowed, "beyond_1" + _first(query, source))
+            guarantee = narrower(query, source, allowed, "beyond_1" + query.strata(source.schema)[0])
             release = source.release(query, guarantee)
             found, receipts, weighted = FollowUp.of(query, release, source), (release.receipt,), None
         words = _Words.of(self, query, source.schema, weighted)
@@ -189,10 +189,6 @@ def _times(grid: Sequence[float] | int, time: Real) -> Sequence[float]:
     return grid  # type: ignore[return-value]  # which the query checks
 
 
-def _first(query: EventCounts, source: Source) -> str:
-    return query.strata(source.schema)[0]
-
-
 def _contrasts(found: FollowUp, words: "_Words") -> dict[str, tuple[Array, Array]]:
     """Return each contrast of the treated arm and the control arm with its slopes."""
     contrasts = {}
@@ -243,8 +239,6 @@ class _Words:
     """What an effect says about itself.
 
     Attributes:
-        estimand: The estimand.
-        method: The method.
         assumptions: What must hold, apart from how cells were read.
         names: The contrasts, each with its name in results.
         curves: The curves, each with its name in results.

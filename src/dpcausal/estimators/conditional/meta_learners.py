@@ -42,9 +42,8 @@ class RLearner(BaseEstimator):
         Three queries share epsilon and delta: a private logistic regression, noisy moments for the outcome regressions,
         and noisy sums of products of the basis functions. The weights follow from these; evaluating the function costs
         nothing. Where the propensity is known by design there are two queries, and less noise.
-        Numbers enter models and basis functions by scores on a scale of their own. Where `typical` does not declare it,
-        it comes from counts of all numbers' values: one more query, for at most a fifth of epsilon, which later
-        estimators use again. Profiles are given in the schema's units all the same.
+        Numbers have scales as for `RegressionAdjustment`, perhaps from one more query. Profiles are given in the
+        schema's units all the same.
 
     Intervals allow for the confounding that noise in both models may leave in, and for models that are linear in a
     number itself or in its normal score. There is no interval where noise hides how a number varies that has no scale.
@@ -147,11 +146,7 @@ _LEARNERS: dict[str, Learner] = {"R": "residual", "DR": "augmented"}
 
 
 def learner_of(meta_learner: str) -> Learner:
-    """Return the regression of a meta-learner by its name.
-
-    Raises:
-        QueryError: If it is neither.
-    """
+    """Return the regression of a meta-learner by its name."""
     if meta_learner not in _LEARNERS:
         raise QueryError(
             expected="a meta_learner, R or DR",
@@ -176,10 +171,6 @@ def learn(
     """Fit the curve of a learner with these parameters.
 
     Args:
-        parameters: The learner.
-        learner: Which of the two it is.
-        source: Where the data come from.
-        guarantee: The privacy of everything that is asked.
         level: Whether to shrink the curve towards a constant effect.
     """
     limit = parameters.limit

@@ -14,6 +14,7 @@ from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
 from dpcausal.estimators.propensity import score_query
+from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import RegressionMoments
@@ -34,10 +35,6 @@ class NuisanceModels:
     """Coefficients of a propensity score and of an outcome regression in each arm; public.
 
     Attributes:
-        covariates: Their covariates, indicators of missing values included.
-        propensity: The score's coefficients, corrected for its ridge.
-        control: The control arm's coefficients.
-        treated: The treated arm's coefficients.
         units: The number of units in the comparison, from the moments.
         units_variance: The variance of the noise in that number; 0 where it is public.
         rest: The part of the guarantee that the models did not use.
@@ -108,7 +105,6 @@ def fit_nuisance_models(
 
     Args:
         scaled: The covariates of models and effects by their scores.
-        learner: The learner.
         estimand: Whom the mean of its effects is about: what noise leaves in depends on it.
     """
     source, guarantee, known = scaled.source, scaled.rest, learner.propensity
@@ -150,7 +146,13 @@ def fit_nuisance_models(
         propensity=error.released,
         noise_sd=error.predictor_sd,
         residual_confounding=error.left_in(regressions, estimand, learner.clip),
-        shape_bias=left_by_scores(scaled, features, regressions.adjustments(fit), regressions.resolution),
+        shape_bias=left_by_scores(
+            scaled,
+            features,
+            regressions.adjustments(fit),
+            regressions.resolution,
+            ends=left_at_ends(moments, source),
+        ),
         hidden=tuple(name for name in hidden_names(list(regressions.resolution), features) if name in numbers),
     )
 

@@ -74,9 +74,6 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     curve to a constant along it, and its standard error is the prior's.
 
     Args:
-        release: Sums of products.
-        schema: What is public about the table.
-        models: The nuisance models behind the sums.
         level: Whether to shrink the curve towards a constant effect; otherwise every weight has one wide prior.
     """
     query: EffectMoments = release.query  # type: ignore[assignment]
@@ -121,11 +118,6 @@ def hidden_variation(release: Release, schema: Schema, n: int) -> float:
 
     Where effects vary by less, noise leaves more than half of their variance uncertain. All that decides it is public:
     the functions, the noise and the number of units, which are taken to be spread evenly too.
-
-    Args:
-        release: Sums of products.
-        schema: What is public about the table.
-        n: The number of units.
     """
     query: EffectMoments = release.query  # type: ignore[assignment]
     names, columns = query.basis.names(schema), query.basis.reads(schema)

@@ -14,21 +14,13 @@ _NOBODY = "scrypt:32768:8:1$n0b0dyn0b0dyn0bo$" + "0" * 128
 
 
 class Accounts:
-    """Logins with hashes of their passwords, in a file that only its owner can read.
-
-    Args:
-        folder: The folder that the console shows.
-    """
+    """Logins with hashes of their passwords, in a file that only its owner can read."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
 
     def set_password(self, login: str, password: str) -> None:
-        """Create an account, or change its password.
-
-        Raises:
-            StudyError: If the password is too short or too long.
-        """
+        """Create an account, or change its password."""
         if not _SHORTEST <= len(password) <= _LONGEST:
             raise StudyError(
                 expected=f"a password of {_SHORTEST} to {_LONGEST} characters",

@@ -20,14 +20,7 @@ from dpcausal.utils.text import format_number
 def site_console(
     folder: Path, settings: Settings, *, behind_proxy: bool = False, clock: Callable[[], float] = time.time
 ) -> Flask:
-    """Return the console of a site.
-
-    Args:
-        folder: The site's folder.
-        settings: The settings.
-        behind_proxy: Whether one proxy is before the console, which names the client's address.
-        clock: Returns the time in seconds.
-    """
+    """Return the console of a site."""
     login = _login(folder, settings, clock, decides=True)
     app = _application(login, site_views.SitePages(folder, login).blueprint(), behind_proxy=behind_proxy)
     app.jinja_env.globals.update(

@@ -15,11 +15,6 @@ class Debit:
     """One debit of the ledger.
 
     Attributes:
-        entry: Its number in the ledger.
-        day: Its day.
-        query: The query that it paid for.
-        epsilon: Its epsilon.
-        delta: Its delta.
         study: The digest of the study whose message has its receipt; empty where no message has it.
     """
 
@@ -36,13 +31,8 @@ class BudgetSummary:
     """What was spent, for whom, and what is left.
 
     Attributes:
-        budget: The budget.
-        spent: The amount reserved or spent.
-        remaining: The amount left.
-        debits: All debits, in order.
         entries: The number of entries in the ledger, all of which were verified for this summary.
         versions: The number of units of each version of the data.
-        stored: The requests whose answers it has stored.
     """
 
     budget: Budget
@@ -84,10 +74,6 @@ class BudgetSummary:
         """Return what was spent in each month."""
         return self._summed(lambda debit: debit.day[:7])
 
-    def by_study(self) -> dict[str, Spending]:
-        """Return what was spent for each study, by digest."""
-        return self._summed(lambda debit: debit.study)
-
     def _summed(self, key: Callable[[Debit], str]) -> dict[str, Spending]:
         sums = dict[str, Spending]()
         for debit in self.debits:
@@ -101,10 +87,7 @@ class Bar:
     """A bar of the budget, in percent of its whole: spent, committed, this study, other pending studies.
 
     Attributes:
-        spent: What is spent.
         committed: What studies will cost that are approved and not answered yet.
-        study: What the study at hand would cost.
-        pending: What other pending studies would cost.
     """
 
     spent: float

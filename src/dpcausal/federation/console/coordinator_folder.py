@@ -28,7 +28,6 @@ class StudyAtSite:
 
     Attributes:
         state: `answered`, `undecided`, `refused`, `silent` or `not asked`.
-        words: The reason, in words.
         at: When its message arrived; empty without one.
     """
 
@@ -39,16 +38,7 @@ class StudyAtSite:
 
 @dataclass(frozen=True)
 class AskedStudy:
-    """A study that was sent to sites.
-
-    Attributes:
-        request: The id of the request.
-        digest: The digest of the study.
-        study: The study.
-        at: When it was first asked.
-        attempts: How often it was sent.
-        cells: What each site did, by name.
-    """
+    """A study that was sent to sites."""
 
     request: str
     digest: str
@@ -65,13 +55,7 @@ class AskedStudy:
 
 @dataclass(frozen=True)
 class NetworkCertificate:
-    """A certificate that the network's authority signed.
-
-    Attributes:
-        name: Whose it is.
-        until: The last day of its validity.
-        days: The number of days left.
-    """
+    """A certificate that the network's authority signed."""
 
     name: str
     until: str
@@ -95,11 +79,7 @@ class _NoTransport:
 
 
 class CoordinatorFolder:
-    """The workspace of a coordinator, as it is now. One is made for each page.
-
-    Args:
-        folder: The workspace.
-    """
+    """The workspace of a coordinator, as it is now. One is made for each page."""
 
     def __init__(self, folder: Path) -> None:
         self._workspace = Workspace(folder)
@@ -130,7 +110,7 @@ class CoordinatorFolder:
         """Return what each site of the roster did: an answer counts before any later message."""
         absent = StudyAtSite(SILENT, "did not answer") if asked else StudyAtSite(NOT_ASKED, "was not asked yet")
         cells = dict.fromkeys(sorted(self.roster.sites), absent)
-        for site, text in messages:
+        for site, text, _ in messages:
             if site in cells and cells[site].state != "answered":
                 code = Message.from_json(claimed_body(text)).code
                 state = code if code in {"answered", "undecided"} else "refused"
@@ -146,11 +126,7 @@ class CoordinatorFolder:
         return next((each for each in self.studies if each.request == request), None)
 
     def effect(self, asked: AskedStudy) -> Effect:
-        """Compute the effect from the answers that are stored, in a copy of the store.
-
-        Raises:
-            DpcausalError: If no site answered, or the effect cannot be computed.
-        """
+        """Compute the effect from the answers that are stored, in a copy of the store."""
         workspace = self._workspace
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "requests.db"

@@ -50,7 +50,13 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
         may = "operator" in current_person().roles
         logins = login.state.logged(50) if may else None
         return render_template(
-            "people.html", title="People", people=People.read(folder).people, needed=0, logins=logins
+            "people.html",
+            title="People",
+            people=People.read(folder).people,
+            needed=0,
+            logins=logins,
+            people_command="dpcausal federation add-person",
+            people_changes="added",
         )
 
     return pages

@@ -30,8 +30,6 @@ class Login:
 
     Attributes:
         folder: The folder that the console shows; it has the list of people.
-        settings: The settings.
-        state: Stores sessions and failures.
         decides: Whether people decide about studies at this console, and so confirm who they are.
     """
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.protocol.messages import VERSION
+from dpcausal.federation.site.consequences import ANY_UNITS
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
 from dpcausal.release import Receipt, Release, joint_price, receipts_in
@@ -22,8 +23,6 @@ class MessageNumber:
     """One number of a message.
 
     Attributes:
-        name: What it is.
-        value: The number, noise included.
         scale: The size of its noise; None where only the table knows it.
     """
 
@@ -37,10 +36,6 @@ class MessageAnswer:
     """The answer to one query.
 
     Attributes:
-        query: The query's name.
-        family: The family of the noise.
-        numbers: The noisy numbers.
-        public_values: Numbers without noise.
         receipt: The debit that paid for it; None in an example.
     """
 
@@ -67,9 +62,6 @@ class SentMessage:
 
     Attributes:
         request: The id of the request that it answers.
-        study: The digest of the study.
-        text: The message, as JSON.
-        content: The same as plain values.
         free: Whether all of it had been paid for by an earlier study.
     """
 
@@ -103,11 +95,6 @@ class Response:
     """One response to a request, as the audit log has it.
 
     Attributes:
-        day: The day.
-        requester: Who asked.
-        study: The digest of the study.
-        code: Whether the site answered, or why not.
-        request: The id of the request.
         sent: The message with numbers; None where only a code or the number of units left.
     """
 
@@ -149,7 +136,7 @@ def responses(folder: Path, entries: Sequence[LogEntry]) -> list[Response]:
 
 def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[tuple[MessageAnswer, ...], str]:
     """Return the numbers that a message about a study would hold, and the message with an ellipsis for each number."""
-    units = n or 10_000
+    units = n or ANY_UNITS
     source = study.rehearsal(units)
     asked = study.site_questions(units, policy.site)
     releases = [source.scaled(dict(each.scales)).release(each.query, each.guarantee) for each in asked]

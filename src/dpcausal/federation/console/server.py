@@ -11,6 +11,7 @@ try:
 
     from dpcausal.federation.console.application import coordinator_console, site_console
     from dpcausal.federation.operation.deadline_worker import DeadlineWorker
+    from dpcausal.federation.operation.ports import check_may_listen
 except ImportError:
     raise MissingExtraError(
         problem="Flask and gunicorn, which serve the console, are not both installed",
@@ -39,8 +40,6 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
     """Serve the console of a folder, until stopped.
 
     Args:
-        kind: Whose console it is.
-        folder: The folder.
         listen: The address and port to listen on.
         behind_proxy: Whether a proxy with TLS is before it; without one it listens on this machine only.
 
@@ -68,6 +67,7 @@ def serve(kind: Literal["site", "coordinator"], folder: Path, listen: str, *, be
             "was not given",
             hint="add --behind-proxy: the proxy names each client's address, without which all of them count as one.",
         )
+    check_may_listen(listen)
     make = site_console if kind == "site" else coordinator_console
     app = make(folder, settings, behind_proxy=behind_proxy)
     options = {

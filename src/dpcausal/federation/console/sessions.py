@@ -49,7 +49,6 @@ class StoredSessions(SessionInterface):
     """Sessions in the console's state.
 
     Args:
-        state: Stores them.
         settings: How people reach the console. Its cookie is named after its address, since browsers send cookies to
             every port of a host.
     """

@@ -24,9 +24,7 @@ class Provider:
     """An OpenID Connect provider.
 
     Attributes:
-        issuer: Its address, as its tokens name it.
         client_id: The name under which it knows this console.
-        client_secret: The secret that goes with this name.
     """
 
     issuer: str
@@ -87,11 +85,7 @@ class Settings:
 
     @classmethod
     def read(cls, folder: Path, listen: str) -> Self:
-        """Read the settings in a folder; without a file, local accounts at the address that the console listens on.
-
-        Raises:
-            StudyError: If the file is not one of settings, or others than its owner can read it.
-        """
+        """Read the settings in a folder; without a file, local accounts at the address that the console listens on."""
         file = folder / FILE
         if not file.exists():
             return cls(address=f"http://{listen}")

@@ -13,13 +13,14 @@ from dpcausal.federation.console.messages import MessageAnswer, Response, SentMe
 from dpcausal.federation.console.settings import KEY
 from dpcausal.federation.console.study_text import TextLine, changes, lines_of
 from dpcausal.federation.protocol.signatures import Key
-from dpcausal.federation.site.consequences import Committed, Consequences
+from dpcausal.federation.site.consequences import ANY_UNITS, Committed, Consequences
 from dpcausal.federation.site.decisions import StudyStatus, is_in_time, sign_decision, verified_decision, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.people import Person, identity
 from dpcausal.federation.site.review import objections
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
+from dpcausal.federation.site.summary import in_short
 from dpcausal.ledger import Ledger
 from dpcausal.price import Price
 from dpcausal.release import session_request
@@ -39,13 +40,6 @@ class Received:
     """A study that a site received.
 
     Attributes:
-        digest: Its digest.
-        study: The study.
-        received: The day on which it was received.
-        status: What was decided.
-        price: What it costs at this site.
-        objections: What the policy does not allow.
-        approved_by: Who approved it so far.
         free: Whether all that it asks was answered before, and so costs nothing.
         answered: Whether the site answered it, and paid for that.
     """
@@ -66,24 +60,19 @@ class StudyPage:
     """All that a person reads before deciding about a study.
 
     Attributes:
-        received: The study.
-        review: The review, as labels with texts.
-        text: Its text, line by line.
+        short: What to know first, in plain words, as labels with sentences.
         earlier: The digest of its earlier version; empty where there is none.
-        changes: What changed since that version.
-        answers: The numbers that would leave.
         message: The message that would leave, without its numbers.
         ledger: Why the ledger would prevent an answer; empty where it would not.
         summary: The budget; None where the ledger cannot be read.
-        pending: What all other undecided studies would cost.
-        bar: The budget before and after.
-        decisions: The decisions so far.
-        needed: The number of approvals that it needs.
         consequences: What an answer would leave of the budget; None where the policy does not allow the study, or the
             ledger cannot be read.
+        units: The site's number of units; None before the first answer.
+        assumed: The number of units of the numbers that would leave, where it is not known.
     """
 
     received: Received
+    short: tuple[tuple[str, str], ...]
     review: tuple[tuple[str, tuple[str, ...]], ...]
     text: tuple[TextLine, ...]
     earlier: str
@@ -97,6 +86,8 @@ class StudyPage:
     decisions: tuple[LogEntry, ...]
     needed: int
     consequences: Consequences | None
+    units: int | None
+    assumed: int = ANY_UNITS
 
 
 State = Literal["ok", "attention", "broken", "unknown"]
@@ -105,13 +96,7 @@ _STATES: tuple[State, ...] = ("ok", "attention", "broken")  # by the level of a 
 
 @dataclass(frozen=True)
 class HealthLine:
-    """One line of a site's health.
-
-    Attributes:
-        what: What was looked at.
-        state: Whether it is in order.
-        words: What was found.
-    """
+    """One line of a site's health."""
 
     what: str
     state: State
@@ -119,11 +104,7 @@ class HealthLine:
 
 
 class SiteFolder:
-    """The folder of a site, as it is now. One is made for each page.
-
-    Args:
-        folder: The folder.
-    """
+    """The folder of a site, as it is now. One is made for each page."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -231,7 +212,7 @@ class SiteFolder:
 
     def _is_free(self, study: Study) -> bool:
         """Return whether the ledger has stored the answers to all questions of a study."""
-        asked = _requests(study.text, self.units or 10_000, self.name, self.site.policy.as_of)
+        asked = _requests(study.text, self.units or ANY_UNITS, self.name, self.site.policy.as_of)
         return self._stored.issuperset(asked)
 
     @cached_property
@@ -263,6 +244,16 @@ class SiteFolder:
             bar = Bar.of(self.summary.budget.epsilon, self.summary.spent.epsilon, committed, cost, pending.epsilon)
         return StudyPage(
             received,
+            in_short(
+                received.study,
+                policy,
+                n=self.units,
+                ledger=review.ledger,
+                consequences=review.consequences,
+                status=received.status,
+                allowed=not received.objections,
+                pending=pending if pending.parts else None,
+            ),
             tuple(each for each in _grouped(review.lines()) if each[0] not in _ELSEWHERE),
             lines_of(text),
             review.earlier,
@@ -276,14 +267,11 @@ class SiteFolder:
             decisions,
             policy.approvals,
             review.consequences,
+            self.units,
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
-        """Sign a person's decision with the console's key, and record it.
-
-        Raises:
-            DpcausalError: If it does not count, for instance because the person requests the study.
-        """
+        """Sign a person's decision with the console's key, and record it."""
         if not (self.folder / KEY).exists():
             raise StudyError(
                 problem="The console has no key of its own, which signs decisions",

@@ -36,12 +36,7 @@ _FILTERS = ("kind", "who", "study", "since", "until")
 
 @dataclass(frozen=True)
 class SitePages:
-    """The pages of a site.
-
-    Attributes:
-        folder: The site's folder.
-        login: Who is logged in.
-    """
+    """The pages of a site."""
 
     folder: Path
     login: Login
@@ -104,7 +99,7 @@ class SitePages:
         if len(why) > _LONGEST_REASON or not is_plain_text(why):
             abort(400, f"A reason is one line of at most {_LONGEST_REASON:,} characters.")
         if kind == "reject" and not why:
-            abort(400, "A rejection needs a reason.")
+            abort(400, "A rejection needs a reason. Go back to the study, write one, and reject it again.")
         site = SiteFolder(self.folder)
         if digest not in site.studies:
             abort(404)
@@ -186,6 +181,8 @@ class SitePages:
             people=site.site.people.people,
             needed=site.site.policy.approvals,
             logins=self.login.state.logged(50) if may else None,
+            people_command="dpcausal site people",
+            people_changes="added and removed",
         )
 
 

@@ -43,7 +43,6 @@ class Note:
     """A remark of the console to itself.
 
     Attributes:
-        text: The remark.
         at: When it was made, in seconds.
     """
 
@@ -60,7 +59,6 @@ class State:
     """One SQLite file, and beside it the log of logins.
 
     Args:
-        folder: The folder that the console shows.
         idle: Seconds after which an unused session ends.
         absolute: Seconds after which a session ends in any case.
         clock: Returns the time in seconds.

@@ -13,7 +13,6 @@ class TextLine:
 
     Attributes:
         text: The line; characters that would not be seen are spelled out.
-        kind: What is particular about it.
     """
 
     text: str

@@ -71,11 +71,8 @@ def summed_release(  # noqa: PLR0913 (all but three have names)
 
     Args:
         asked: What was asked of each site, and is promised about the sum.
-        schema: What is public about the tables.
         ticks: The opened sums, one for each number of the query.
-        sites: How many sites are in the sum.
         honest: How many sites' shares are the whole noise. More sites than that bring more noise.
-        receipt: The receipt of all sites.
     """
     noise = asked.shared_noise(schema)
     one = Release.of(asked.query, asked.guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
@@ -91,10 +88,7 @@ class Replay:
     """A source that returns a site's releases in the order in which the site made them.
 
     Args:
-        schema: What is public about the site's table.
-        n: Its number of units.
         arm_sizes: The number of units in each arm, where that is public.
-        releases: The site's releases.
         check: What raises unless a release is one that a table of this schema can have.
     """
 
@@ -141,9 +135,6 @@ def replay_estimate(
     """Return the effect that the study's estimator computes from a site's releases.
 
     `check` is called with each release and the schema that it was asked with: estimators may find scales of covariates.
-
-    Raises:
-        TransportError: If the site's releases are not those that the estimator asks for.
     """
     guarantee = study.guarantee(site)
     source = Replay(study.schema, message.n or 0, message.arm_sizes, releases, check)

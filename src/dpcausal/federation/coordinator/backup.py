@@ -27,13 +27,7 @@ _NO_OPEN_INVITATIONS = "DELETE FROM mailbox_invitations WHERE used_by = ''"
 
 @dataclass(frozen=True)
 class RestoredWorkspace:
-    """A workspace that was restored.
-
-    Attributes:
-        manifest: What the backup said about itself.
-        found: The sites and requesters in it, in words.
-        missing: The settings whose secrets the backup does not hold.
-    """
+    """A workspace that was restored."""
 
     manifest: Manifest
     found: tuple[str, ...]
@@ -45,10 +39,6 @@ def backup_workspace(folder: Path, out: Path, *, with_keys: bool = False) -> Man
 
     A mailbox loses its open invitations in the copy: one that was used later could otherwise be used again. Sessions
     of the console are not copied, so that nobody is logged in again who logged out.
-
-    Raises:
-        StudyError: If there is no roster in the folder, or the file cannot be written.
-        LedgerError: If the store of requests is damaged.
     """
     workspace = Workspace(folder)
     workspace.roster  # noqa: B018 (raises unless it can be read)
@@ -67,10 +57,6 @@ def restore_workspace(file: Path, folder: Path) -> RestoredWorkspace:
     """Restore a workspace from a backup to a new folder.
 
     What was revoked since the backup was taken is not revoked in it: `found` lists who may do what.
-
-    Raises:
-        StudyError: If the file is not a backup of a workspace, or was changed, or the folder holds files.
-        LedgerError: If the store of requests in it is damaged.
     """
     with read_archive(file, "federation", folder) as (place, manifest):
         workspace = Workspace(place)
@@ -81,11 +67,7 @@ def restore_workspace(file: Path, folder: Path) -> RestoredWorkspace:
 
 
 def mailbox_database(folder: Path) -> Path | None:
-    """Return the file of the database of a workspace's mailbox; None where it is no file in the workspace.
-
-    Raises:
-        StudyError: If the settings of the mailbox cannot be read.
-    """
+    """Return the file of the database of a workspace's mailbox; None where it is no file in the workspace."""
     file = folder / _MAILBOX_SETTINGS
     with redact_errors(OSError, ValueError, KeyError, instead=lambda error: _unreadable(file, error)):
         address = str(tomllib.loads(file.read_text(encoding="utf-8"))["database"])

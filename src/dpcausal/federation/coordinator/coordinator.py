@@ -145,6 +145,17 @@ class Coordinator(metaclass=Constructor):
         found = self._dispatcher.ask(question, self._dispatcher.roster.keys)
         return {site: response.words for site, response in found.items()}
 
+    def post(self) -> dict[str, str]:
+        """Send the request to all sites that have not answered yet, and return what is known of each, in words.
+
+        Nothing is computed. A later run finds the answers that arrive meanwhile.
+
+        Raises:
+            TransportError: If the transport is unavailable.
+        """
+        self._found = None
+        return {site: response.words for site, response in self._asked().items()}
+
     def run(self) -> Effect:
         """Ask all sites that have not answered yet, and compute one effect from all answers.
 
@@ -296,7 +307,7 @@ class Coordinator(metaclass=Constructor):
             )
         if self.study.secure_settings:
             return self._opened()[asked.index(this)]
-        releases = self._releases()
+        releases = {site: releases_of(message)[0] for site, message in self._answers(self._asked()).items()}
         noise = largest_noise(releases.values(), calibrations(query, self.schema, guarantee))
         return sum_releases(query, guarantee, noise, releases)
 
@@ -315,9 +326,6 @@ class Coordinator(metaclass=Constructor):
         answers = self._answers(self._asked())
         found = ((site, receipt) for site, message in answers.items() for receipt in receipts_in(asdict(message)))
         return tuple(replace(receipt, site=site) for site, receipt in found)
-
-    def _releases(self) -> dict[str, Release]:
-        return {site: releases_of(message)[0] for site, message in self._answers(self._asked()).items()}
 
     def _asked(self) -> dict[str, SiteResponse]:
         """Return each site's response to the study."""

@@ -32,10 +32,6 @@ class Dispatcher:
     A withdrawn study is asked no more: a site that does not know of the withdrawal would pay for it.
 
     Attributes:
-        roster: The sites.
-        key: The key that signs requests.
-        transport: Carries requests to sites.
-        requests: Stores requests and messages.
         timeout: Seconds that the transport may take for each attempt.
         attempts: The largest number of attempts for a site.
         on_response: Called with each response, as soon as it is known.
@@ -57,7 +53,6 @@ class Dispatcher:
         """Send a request, and return the response of each site of the roster, in the order of their names.
 
         Args:
-            question: The request, with its study.
             sites: The sites to ask; without it, all of the roster.
         """
         closed = False
@@ -65,7 +60,7 @@ class Dispatcher:
             question = _in_version(question, min(self.protocol, question.request.version))
             closed = self.is_withdrawn(question.request.study)
         sealed = "" if closed else self.sealed(question.request)
-        absent = _WITHDRAWN if closed else _SILENT
+        absent = _WITHDRAWN if closed else SILENT
         named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
         stored = self.stored(question)
         found = {
@@ -75,7 +70,11 @@ class Dispatcher:
             if site in stored:
                 self.on_response(response)
         for attempt in range(0 if closed else self.attempts):
-            waiting = [site for site, response in found.items() if _is_retryable(response)]
+            waiting = [
+                site
+                for site, response in found.items()
+                if response.message is None or response.message.code in _RETRYABLE
+            ]
             if not waiting:
                 break
             if attempt:
@@ -92,8 +91,8 @@ class Dispatcher:
         """Return the answers to a request that are stored, by site. Nobody is asked."""
         found: dict[str, SiteResponse] = {}
         for version in (VERSION, BEFORE):
-            for site, text in self.requests.messages(_in_version(question, version).request.id):
-                stored = self._validated(site, text, question)
+            for site, text, at in self.requests.messages(_in_version(question, version).request.id):
+                stored = self._validated(site, text, question, at=at)
                 if stored.answered and stored.site in self.roster.keys:
                     found.setdefault(stored.site, stored)
         return found
@@ -143,7 +142,7 @@ class Dispatcher:
             return {site: SiteResponse(site, closed) for site in sites} | fresh
         return fresh
 
-    def _validated(self, site: str, text: str, question: Question, sent: str = "") -> SiteResponse:
+    def _validated(self, site: str, text: str, question: Question, sent: str = "", at: str = "") -> SiteResponse:
         """Return the response in a text. The signature names the site; the transport's name counts only without one.
 
         Args:
@@ -151,8 +150,9 @@ class Dispatcher:
             text: The text.
             question: What was asked.
             sent: The signed request; empty for a text that is stored.
+            at: When it was stored; empty for one that arrives now.
         """
-        signed = signed_by(text, self.roster)
+        signed = signed_by(text, self.roster, at)
         if signed is None:
             return SiteResponse(site, f"{_INVALID}: it is not a message signed with this site's key")
         signer, message = signed
@@ -174,12 +174,8 @@ def _in_version(question: Question, version: int) -> Question:
 
 
 _OLDER = f"speaks only version {BEFORE} of the protocol"
-_SILENT = "did not answer"
+SILENT = "did not answer"
+"""What is known of a site that has not answered yet."""
 _WITHDRAWN = "was not asked: the study is withdrawn"
 _REVOKED = "is revoked in the roster, and was not asked"
 _INVALID = "sent an invalid response"
-
-
-def _is_retryable(response: SiteResponse) -> bool:
-    """Return whether another attempt may bring an answer."""
-    return response.message is None or response.message.code in _RETRYABLE

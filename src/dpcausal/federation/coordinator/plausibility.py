@@ -39,14 +39,7 @@ _FREE = "This warning uses released numbers only and cost no privacy."
 
 @dataclass(frozen=True)
 class SiteAnswer:
-    """The answer of one site.
-
-    Attributes:
-        n: Its number of units.
-        arm_sizes: The number of units in each arm, where that is public.
-        releases: Its releases.
-        effect: The effect that they give.
-    """
+    """The answer of one site."""
 
     n: int
     arm_sizes: tuple[int, int] | None
@@ -78,7 +71,6 @@ class _Violation:
     """A number that cannot be negative, and is.
 
     Attributes:
-        what: What that means, in words.
         distance: How far it is below 0, in standard deviations of its noise.
     """
 

@@ -64,8 +64,8 @@ class Requests:
             self._connection.execute("INSERT INTO messages (request, site, text, at) VALUES (?, ?, ?, ?)", entry)
 
     def messages(self, request: str) -> list[tuple[str, ...]]:
-        """Return the sites and valid messages for a request, in the order in which they were stored."""
-        return self._found("SELECT site, text FROM messages WHERE request = ? ORDER BY place", request)
+        """Return the sites and valid messages for a request, with the times, in the order of storing."""
+        return self._found("SELECT site, text, at FROM messages WHERE request = ? ORDER BY place", request)
 
     def messages_of(self, study: str, site: str) -> list[str]:
         """Return all valid messages of a site about a study, in order."""
@@ -100,11 +100,7 @@ class Requests:
 
 
 def check_intact(file: Path) -> int:
-    """Return the number of requests in a store, after checking the file.
-
-    Raises:
-        LedgerError: If the file is damaged.
-    """
+    """Return the number of requests in a store, after checking the file."""
     with redact_errors(sqlite3.Error, instead=lambda error: _damaged(file, error)):
         connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60.0)
         try:

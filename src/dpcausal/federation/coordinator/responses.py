@@ -4,6 +4,7 @@ No check can tell whether a site's numbers are those of its table. The checks co
 signed, what was asked, how much noise there must be, and the sums that so many units can reach within the bounds.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -34,14 +35,7 @@ _FAR = 100.0
 
 @dataclass(frozen=True)
 class SiteResponse:
-    """The outcome of asking one site.
-
-    Attributes:
-        site: The site's name.
-        words: What the site did, for people to read.
-        message: Its message; None unless it is valid.
-        text: The signed text of that message.
-    """
+    """The outcome of asking one site."""
 
     site: str
     words: str
@@ -59,27 +53,25 @@ class SiteResponse:
         return 2 * self.answered + (self.message is not None)
 
 
-def signed_by(sealed: object, roster: Roster) -> tuple[str, Message] | None:
-    """Return the site that signed a text, and the message in it; None unless a site of the roster signed a message."""
+def signed_by(sealed: object, roster: Roster, at: str = "") -> tuple[str, Message] | None:
+    """Return the site that signed a text, and the message in it; None unless a site of the roster signed a message.
+
+    Args:
+        sealed: The text.
+        roster: The sites, with their keys.
+        at: The time at which it was stored; empty for a text that arrives now, for which former keys do not count.
+    """
     if not isinstance(sealed, str) or not sealed.isascii():
         return None
-    try:
-        site, body = opened(sealed, roster.keys)
-        return site, Message.from_json(body)
-    except Exception:  # noqa: BLE001 (as below)
-        return None
+    for keys in roster.keys_at(at) if at else [roster.keys]:
+        with contextlib.suppress(Exception):  # as below
+            site, body = opened(sealed, keys)
+            return site, Message.from_json(body)
+    return None
 
 
 def why_invalid(message: Message, site: str, question: Question, units: int | None, before: Sequence[Message]) -> str:
-    """Return why a message that a site signed is invalid; empty if it is valid.
-
-    Args:
-        message: The message.
-        site: The site that signed it.
-        question: The request, with its study.
-        units: The site's number of units, where the roster has it.
-        before: The site's earlier messages about the same study.
-    """
+    """Return why a message that a site signed is invalid; empty if it is valid."""
     sizes = [
         (earlier.n, earlier.arm_sizes)
         for earlier in before
@@ -171,9 +163,6 @@ def is_too_large(ticks: Sequence[int], n: int, noise: Noise, spread: float = 1.0
     """Return whether sums are larger than so many units can add up to, whatever the noise.
 
     Args:
-        ticks: The sums.
-        n: The number of units.
-        noise: The noise of one table.
         spread: The noise in the sums, as a multiple of it.
     """
     # The most that all units together can move a sum, starting from a table whose sum is 0.

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,15 +20,21 @@ class Member:
         key: Its public key, received over a trusted channel.
         units: Its number of units, where that was agreed on beforehand.
         revoked: Whether the site is excluded: it is not asked, and nothing that it signed counts.
+        former: Its keys before, each with the time at which it was replaced here. What they signed counts only if it
+            was received before that.
     """
 
     key: str
     units: int | None = None
     revoked: bool = False
+    former: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         units = self.units is None or (type(self.units) is int and self.units >= 2)
-        if not is_public_key(self.key) or not units or not isinstance(self.revoked, bool):
+        former = isinstance(self.former, Mapping) and all(
+            is_public_key(key) and isinstance(until, str) for key, until in self.former.items()
+        )
+        if not is_public_key(self.key) or not units or not isinstance(self.revoked, bool) or not former:
             raise StudyError(
                 expected="key: 64 hexadecimal digits; units: a number of at least 2, or none; revoked: true or false",
                 got=f"key={self.key!r}, units={self.units!r}, revoked={self.revoked!r}"[:200],
@@ -60,7 +66,7 @@ class Roster:
                 got=", ".join(map(repr, wrong)),
                 hint="use the name in the site's policy.",
             )
-        keys = [member.key for member in self.sites.values()]
+        keys = [key for member in self.sites.values() for key in (member.key, *member.former)]
         if len(set(keys)) != len(keys):
             raise StudyError(
                 problem="Two sites have the same key",
@@ -71,6 +77,13 @@ class Roster:
     def keys(self) -> dict[str, str]:
         """The public keys of the sites that are not revoked."""
         return {site: member.key for site, member in self.sites.items() if not member.revoked}
+
+    def keys_at(self, at: str) -> list[dict[str, str]]:
+        """Return what each site that is not revoked may have signed with when a message was received: newest first."""
+        found = [self.keys]
+        for site in self.keys:
+            found += [{site: key} for key, until in self.sites[site].former.items() if at <= until]
+        return found
 
     def to_toml(self) -> str:
         """Return the roster as a TOML document."""
@@ -106,4 +119,5 @@ _HINT = "each site needs a table such as [sites.north] with a line key = …"
 
 def _plain(member: Member) -> dict[str, Any]:
     units = {} if member.units is None else {"units": member.units}
-    return {"key": member.key, **units, **({"revoked": True} if member.revoked else {})}
+    revoked = {"revoked": True} if member.revoked else {}
+    return {"key": member.key, **units, **revoked, **({"former": dict(member.former)} if member.former else {})}

@@ -23,7 +23,6 @@ def opened_releases(
 
     Args:
         study: The study, whose text fixes which numbers belong to which query.
-        settings: Its terms.
         ticks: The opened sums of all queries, one after the other.
         receipts: One receipt of each site in the sum, for all queries together.
     """
@@ -51,9 +50,6 @@ def check_range(
     """Raise if no tables of so many units, within the schema's bounds, have this sum, whatever the noise.
 
     Which site sent wrong numbers cannot be seen: only the sum is opened.
-
-    Raises:
-        RefusedError: If the sum is impossible.
     """
     messages = [response.message for response in responses.values() if response.message]
     n = sum(message.n or 0 for message in messages)
@@ -74,12 +70,9 @@ def check_range(
 
 
 def check_sites(settings: SecureSettings, roster: Roster) -> None:
-    """Raise unless the roster has all sites of a secure sum, with the same keys.
-
-    Raises:
-        StudyError: If it lacks a site, or has another key for it.
-    """
-    other = [site for site, key in settings.sites.items() if site not in roster.sites or roster.sites[site].key != key]
+    """Raise unless the roster has all sites of a secure sum, with the same keys; those of before count too."""
+    known = {site: {member.key, *member.former} for site, member in roster.sites.items()}
+    other = [site for site, key in settings.sites.items() if key not in known.get(site, ())]
     if other:
         raise StudyError(
             problem="The roster lacks sites of the study's table [sites], or has other keys for them: "
@@ -89,12 +82,7 @@ def check_sites(settings: SecureSettings, roster: Roster) -> None:
 
 
 def secure_caveats(settings: SecureSettings, count: int) -> tuple[str, ...]:
-    """Return what readers of an effect from a secure sum should know.
-
-    Args:
-        settings: The study's terms.
-        count: The number of sites in the sum.
-    """
+    """Return what readers of an effect from a secure sum should know."""
     noise = f"each site added a share of the noise, and the shares of {settings.honest} honest sites are one table's"
     against = "the coordinator" + (
         f" together with up to {settings.colluding} sites" if settings.colluding else " alone"

@@ -39,7 +39,6 @@ class OpenedSum:
     """The sum over sites, and what each site did.
 
     Attributes:
-        ticks: The sums, as integers.
         responses: What each site of the study did; the sites in the sum have answered with their masked numbers.
     """
 
@@ -54,9 +53,6 @@ class SecureRounds:
     sites of a round never change, because a site answers each round for one set of sites only.
 
     Args:
-        study: The study.
-        settings: Its terms.
-        dispatcher: Sends requests.
         min_sites: The smallest number of sites in the sum; never below the threshold.
         on_response: Called with a site's name and what it did.
     """
@@ -74,11 +70,7 @@ class SecureRounds:
         self._begun = self._stored_requests()
 
     def run(self) -> OpenedSum:
-        """Run the rounds that are left, and open the sum.
-
-        Raises:
-            RefusedError: If too few sites answered a round, or the sum cannot be opened.
-        """
+        """Run the rounds that are left, and open the sum."""
         responses, is_new = dict[str, SiteResponse](), "unmask" not in self._begun
         keys = self._round("keys", self._settings.sites, (), responses)
         shares = self._round("shares", keys, _texts(keys.values()), responses)

@@ -9,7 +9,7 @@ from dpcausal.federation.coordinator.backup import NETWORKS
 from dpcausal.federation.coordinator.requests import FORMAT as REQUESTS_FORMAT
 from dpcausal.federation.coordinator.requests import check_intact
 from dpcausal.federation.coordinator.workspace import Workspace
-from dpcausal.federation.operation.contents import Contents
+from dpcausal.federation.operation.contents import MAILBOX, Contents
 from dpcausal.federation.operation.health import (
     ATTENTION,
     BROKEN,
@@ -18,6 +18,7 @@ from dpcausal.federation.operation.health import (
     Status,
     check_backup,
     check_certificate,
+    check_certificates,
     check_disk,
     check_serving,
     check_versions,
@@ -26,15 +27,12 @@ from dpcausal.federation.operation.heartbeat import FRESH_SECONDS, Heartbeat
 
 
 def federation_status(folder: Path) -> Status:
-    """Look at a coordinator's workspace, and return what was found.
-
-    Raises:
-        StudyError: If there is no readable roster in the folder.
-    """
+    """Look at a coordinator's workspace, and return what was found."""
     workspace = Workspace(folder)
     sites = list(workspace.roster.keys)
     checks = (
         *_network(workspace.network, sites),
+        *_mailbox(folder / MAILBOX),
         _requests(workspace.store),
         check_disk(folder),
         check_backup(folder, Contents.of(folder, NETWORKS)),
@@ -52,6 +50,11 @@ def _network(network: Path, sites: list[str]) -> Iterator[Check]:
     yield check_certificate(server, "certificate_server")
     for kit in sorted({*network.glob("requester"), *network.glob("requesters/*")}):
         yield check_certificate(kit, f"certificate_{kit.name}")
+
+
+def _mailbox(folder: Path) -> Iterator[Check]:
+    if folder.is_dir():
+        yield check_certificates("certificate_mailbox", folder / "server.pem", folder / "authority.pem")
 
 
 def _sites(server: Path, sites: list[str]) -> Check:

@@ -1,12 +1,15 @@
 """A coordinator's workspace: the folder with its key, its roster, and its store of requests and messages."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.coordinator.roster import Member, Roster
+from dpcausal.federation.protocol.rotation import Rotation, claimed_rotation, verified_rotation
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.utils.durable_files import replace_file
 from dpcausal.utils.validation import is_name
@@ -23,11 +26,7 @@ _ROSTER = """\
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder of a coordinator.
-
-    Attributes:
-        folder: Its path.
-    """
+    """The folder of a coordinator."""
 
     folder: Path
 
@@ -39,7 +38,8 @@ class Workspace:
         if workspace.roster_file.exists() or workspace.key_file(name).exists():
             raise StudyError(
                 problem=f"{folder} holds a workspace already",
-                hint="choose another folder, or use the workspace there.",
+                hint="choose another folder, or use the workspace there; a further requester is added with: "
+                "dpcausal federation add-requester FOLDER NAME.",
             )
         with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +69,8 @@ class Workspace:
             raise StudyError(
                 problem=f"{self.folder} has no key of {name!r}, the study's requester; it has keys of "
                 f"{', '.join(made) or 'nobody'}",
-                hint="name another requester in the study, or create one with: dpcausal federation init FOLDER NAME.",
+                hint="name another requester in the study, or create one with: dpcausal federation add-requester "
+                "FOLDER NAME.",
             )
         return Key.read(name, self.key_file(name))
 
@@ -112,6 +113,39 @@ class Workspace:
         text = f"{self.roster_file.read_text(encoding='utf-8').rstrip()}\n\n{entry.to_toml()}"
         with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
             replace_file(self.roster_file, text)
+
+    def accept_key(self, sealed: str) -> Rotation | None:
+        """Record the new key of a site, and return its rotation; None where that was recorded before.
+
+        Raises:
+            TransportError: If its signatures are not those of the key in the roster and of the new one.
+            StudyError: If the roster has no such site, or the new key is known already.
+        """
+        roster, claimed = self.roster, claimed_rotation(sealed)
+        member = roster.sites.get(claimed.site)
+        if member is None or member.revoked:
+            raise StudyError(
+                problem=f"{self.roster_file} has no site {claimed.site}, or it is revoked",
+                hint="add it with: dpcausal federation admit FOLDER SITE KEY, with the key that it gave you in person.",
+            )
+        if claimed.old in member.former and claimed.new in (member.key, *member.former):
+            return None
+        rotation = verified_rotation(sealed, claimed.site, member.key)
+        former = {**member.former, member.key: datetime.now(UTC).isoformat(timespec="seconds")}
+        wanted = Roster({**roster.sites, claimed.site: replace(member, key=rotation.new, former=former)})
+        with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
+            replace_file(self.roster_file, self._with_key(rotation, former, wanted))
+        return rotation
+
+    def _with_key(self, rotation: Rotation, former: Mapping[str, str], wanted: Roster) -> str:
+        """Return the text of the roster with the new key of a site; comments stay if the key is found in it."""
+        listed = ", ".join(f'"{key}" = "{until}"' for key, until in former.items())
+        text = re.sub(rf'\nformer = {{[^\n]*"{next(iter(former))}"[^\n]*', "", self.roster_file.read_text("utf-8"))
+        changed = text.replace(f'key = "{rotation.old}"', f'key = "{rotation.new}"\nformer = {{ {listed} }}', 1)
+        try:
+            return changed if Roster.from_toml(changed) == wanted else wanted.to_toml()
+        except StudyError:
+            return wanted.to_toml()
 
     @property
     def roster_file(self) -> Path:

@@ -37,11 +37,7 @@ class Manifest:
         kind: `site` or `federation`.
         name: The name of the site, or of the coordinator's folder.
         at: When it was taken, in seconds since 1970.
-        dpcausal: The version of dpcausal that took it.
-        with_keys: Whether private keys are in it.
         files: The SHA-256 of each file.
-        left_out: What is not in it, in words.
-        format: The version of the format.
     """
 
     kind: str
@@ -109,11 +105,7 @@ def write_archive(
     """Write what was collected to a new file that only its owner can read, and note in the folder what it holds.
 
     Args:
-        staged: The folder with what was collected.
-        out: The new file.
-        folder: The folder that the backup is of.
         lasting: The names of its lasting files: the note lists those of them that the backup holds.
-        about: What the manifest says.
     """
     names = sorted(file.relative_to(staged).as_posix() for file in staged.rglob("*") if file.is_file())
     digests = {name: _digest(staged / name) for name in names}
@@ -141,11 +133,7 @@ def write_archive(
 
 @contextmanager
 def read_archive(file: Path, kind: str, target: Path) -> Iterator[tuple[Path, Manifest]]:
-    """Give a folder with the checked files of a backup; it becomes the target when the block ends without an error.
-
-    Raises:
-        StudyError: If the file is not a backup of this kind, or was changed, or if the target exists.
-    """
+    """Give a folder with the checked files of a backup; it becomes the target when the block ends without an error."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StudyError(
             problem=f"{target} holds files, and must be a new or an empty folder",

@@ -9,6 +9,8 @@ from dpcausal.federation.operation.archive import network_files
 
 MAILBOX = "mailbox"
 """The folder of a mailbox: of its server in a workspace, of the connection to it at a site."""
+CONNECTION = "connection.toml"
+"""The file in it with the address of the server that a site joined."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,6 @@ class Contents:
 
     Attributes:
         settings: Settings; a backup without keys holds them without their secrets.
-        public: Files without secrets.
         secret: Private keys, kits of networks, open invitations and hashes of passwords.
     """
 
@@ -32,7 +33,10 @@ class Contents:
         private = tuple(name for name in certificates if b"PRIVATE KEY" in (folder / name).read_bytes())
         return cls(
             settings=tuple(_found(folder, "*.toml", f"{MAILBOX}/*.toml")),
-            public=(*_found(folder, "console_log.jsonl"), *(name for name in certificates if name not in private)),
+            public=(
+                *_found(folder, "console_log.jsonl", "*.rotation.json"),
+                *(name for name in certificates if name not in private),
+            ),
             secret=(
                 *private,  # some servers want key and certificate in one file
                 *_found(folder, "*.key", "console_accounts.json", f"{MAILBOX}/*.key", f"{MAILBOX}/invitations/*.json"),

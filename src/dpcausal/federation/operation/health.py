@@ -38,7 +38,6 @@ class Check:
     Attributes:
         name: Its name, as in the JSON and in the metrics.
         level: 0 healthy, 1 attention, 2 broken.
-        words: What was found.
         value: What was found as a plain value; None if unknown.
     """
 
@@ -50,13 +49,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Status:
-    """The health of one site or coordinator.
-
-    Attributes:
-        kind: `site` or `federation`.
-        name: The name of the site, or of the coordinator's folder.
-        checks: What was looked at.
-    """
+    """The health of one site or coordinator."""
 
     kind: str
     name: str
@@ -97,13 +90,34 @@ def check_serving(kit: Path) -> Iterator[Check]:
         yield _clock(beat)
 
 
+def check_polling(mailbox: Path) -> Iterator[Check]:
+    """Yield whether a process polls the mailbox that a site joined in this folder, and whether it reaches the server.
+
+    A scheduler may poll instead, by `dpcausal site poll --once`: then nothing runs between two polls.
+    """
+    beat = Heartbeat.read(mailbox)
+    if beat is None or not (is_serving(mailbox) or beat.is_recent()):
+        since = f"; last contact {_time(beat.contact)}" if beat and beat.contact else ""
+        words = f"no process polls the mailbox: start dpcausal site poll{since}"
+        yield Check("polling", BROKEN, words, value=False)
+        return
+    yield Check("polling", HEALTHY, f"since {_time(beat.started)}", value=True)
+    recent = beat.is_recent()
+    words = f"last contact {_time(beat.contact)}" if beat.contact else "no contact with the server yet"
+    yield Check("mailbox", HEALTHY if recent else ATTENTION, words, value=recent)
+
+
 def check_certificate(kit: Path, name: str = "certificate") -> Check:
     """Return how many days the certificate of a kit is valid for."""
-    files = (*sorted((kit / "startup").glob("[cs]*.crt"))[:1], kit / "startup" / "rootCA.pem")
+    return check_certificates(name, *sorted((kit / "startup").glob("[cs]*.crt"))[:1], kit / "startup" / "rootCA.pem")
+
+
+def check_certificates(name: str, *files: Path) -> Check:
+    """Return for how many days all of these certificates are valid."""
     try:
         found = [x509.load_pem_x509_certificate(file.read_bytes()) for file in files]
     except (OSError, ValueError):
-        return Check(name, BROKEN, f"no readable certificate in {kit / 'startup'}")
+        return Check(name, BROKEN, f"no readable certificate in {files[-1].parent}")
     now, end = datetime.now(UTC), min(each.not_valid_after_utc for each in found)
     days = int((end - now).total_seconds() // _DAY)
     start = max(each.not_valid_before_utc for each in found)

@@ -31,6 +31,7 @@ class Heartbeat:
         clock_offset: The clock of the server minus that of this machine, in seconds, if the server told its time.
         server_version: The version of dpcausal at the server, if the server told it.
         sites: At a server, when each site was last heard from.
+        every: The seconds between two contacts.
     """
 
     started: float
@@ -38,6 +39,7 @@ class Heartbeat:
     clock_offset: float | None = None
     server_version: str = ""
     sites: Mapping[str, float] = field(default_factory=dict)
+    every: float = 0.0
 
     def write(self, folder: Path) -> None:
         """Write the heartbeat, so that a reader sees the old one or the new one. A full disk does not stop a site."""
@@ -57,8 +59,8 @@ class Heartbeat:
             return None
 
     def is_recent(self, now: float | None = None) -> bool:
-        """Return whether the process had contact within the last minute."""
-        return (time.time() if now is None else now) - self.contact <= FRESH_SECONDS
+        """Return whether the process had contact within the last minute, or within three times its usual pause."""
+        return (time.time() if now is None else now) - self.contact <= max(FRESH_SECONDS, 3.0 * self.every)
 
 
 def hold_lock(folder: Path) -> int:

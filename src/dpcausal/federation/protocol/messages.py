@@ -74,7 +74,6 @@ class Request:
 
     Attributes:
         study: The whole study file, as text: sites approve it by its digest.
-        ask: What the coordinator asks for.
         carries: In a secure sum, the signed texts of sites from the round before.
         deadline: The time after which a site that has not answered refuses, in seconds since 1970; None for none.
         version: The version of the protocol.
@@ -119,10 +118,7 @@ class Message:
     """A site's response to a request.
 
     Attributes:
-        request: The id of the request.
         study: The digest of the study.
-        site: The site's name.
-        code: Whether the site answered, or why not.
         n: The number of units, with an answer; None in rounds of a secure sum that read no table.
         arm_sizes: The number of units in each arm, where the schema declares arms public.
         as_of: The version of the site's data, wherever there is a number of units.

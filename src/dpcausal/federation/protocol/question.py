@@ -13,8 +13,6 @@ class Question:
     """A request to sites, with its study.
 
     Attributes:
-        study: The study.
-        request: The request that carries it.
         members: In the last round of a secure sum, the sites that masked together.
         summed: In that round, the sites whose sum is opened.
     """

@@ -7,24 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dpcausal.errors import MissingExtraError, TransportError, redact_errors
-from dpcausal.utils.durable_files import create_file
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 
-try:
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import (
-        BestAvailableEncryption,
-        Encoding,
-        PrivateFormat,
-        PublicFormat,
-        load_pem_private_key,
-    )
-except ImportError:
-    raise MissingExtraError(
-        problem="The library cryptography, which signs and masks messages, is not installed",
-        hint='pip install "dpcausal[federation]".',
-    ) from None
+from dpcausal.errors import TransportError, redact_errors
+from dpcausal.utils.durable_files import create_file
 
 _DOMAIN = b"dpcausal federation 1\n"  # a signature made for another purpose is not valid here
 _ENCRYPTED = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
@@ -198,5 +192,6 @@ def _no_passphrase(name: str, got: str) -> TransportError:
 def _no_key(file: Path) -> TransportError:
     return TransportError(
         problem=f"{file} is not a key file that dpcausal created",
-        hint="create one with: dpcausal site init FOLDER NAME.",
+        hint="name the file of a private key: a person creates one with dpcausal site create-person-key FILE, and "
+        "that of a site is site.key in its folder.",
     )

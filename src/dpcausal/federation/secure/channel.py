@@ -18,8 +18,6 @@ class Link:
 
     Attributes:
         study: The digest of the study.
-        sender: The sender's name.
-        receiver: The receiver's name.
     """
 
     study: str

@@ -4,21 +4,14 @@ import json
 from collections.abc import Mapping
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from dpcausal.errors import MissingExtraError, SessionError, redact_errors
-
-try:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-    from cryptography.hazmat.primitives.ciphers import Cipher
-    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-except ImportError:
-    raise MissingExtraError(
-        problem="The library cryptography, which signs and masks messages, is not installed",
-        hint='pip install "dpcausal[federation]".',
-    ) from None
+from dpcausal.errors import SessionError, redact_errors
 
 _DOMAIN = "dpcausal secure sum 1"
 
@@ -95,14 +88,7 @@ def pairwise_mask(seed: bytes, own: str, other: str, count: int) -> UInt64s:
 
 
 def total_mask(own: str, seed: bytes, pairs: Mapping[str, bytes], count: int) -> UInt64s:
-    """Return all that a site adds: its own mask, and one for its pair with each other member.
-
-    Args:
-        own: The site's name.
-        seed: The site's self-mask seed.
-        pairs: The pairwise seed with each other member.
-        count: The length of the mask.
-    """
+    """Return all that a site adds: its own mask, and one for its pair with each other member."""
     total = self_mask(seed, count)
     for other, pair in pairs.items():
         total = total + pairwise_mask(pair, own, other, count)

@@ -44,7 +44,6 @@ def verified_bodies(request: Request, sites: Mapping[str, str]) -> dict[str, Bod
     """Return what sites answered in the round before, by name, from the texts that a request carries.
 
     Args:
-        request: The request of a later round.
         sites: The public keys of the study's sites, as people approved them.
 
     Raises:
@@ -71,8 +70,6 @@ def why_step_invalid(message: Message, site: str, question: Question) -> str:
 
     Args:
         message: The message, signed by this site and about this request.
-        site: The site's name.
-        question: The request, with its study.
     """
     request, answer = question.request, message.answer or {}
     if request.ask == "masked":

@@ -27,17 +27,12 @@ class SiteSession:
 
     Attributes:
         study: The digest of the study.
-        name: The site's name.
         sites: The names of all sites of the study.
         threshold: The smallest number of sites in an opened sum, and of shares that give a secret.
-        channel_key: The private key of encryption between sites.
-        mask_key: The private key of pairwise masks.
-        seed: The seed of the site's own mask.
         peers: The `keys` bodies of the sites among which this site shared its secrets.
         sent: The answer to `shares`.
         members: Digests of the `keys` and `shares` bodies of the sites with which this site masked.
         held: For each member, the shares that this site holds of its seed and of its private mask key.
-        count: The length of the mask.
         summed: The names of the sites whose sum this site confirmed.
         revealed: The answer to `unmask`.
         restore: The last restore of the site's ledger when the session began; empty where there was none.
@@ -65,7 +60,6 @@ class SiteSession:
 
         Args:
             study: The digest of the study.
-            name: The site's name.
             sites: The names of all sites of the study, or a mapping from them.
             threshold: The smallest number of sites in an opened sum: more than half of all.
         """
@@ -128,7 +122,6 @@ class SiteSession:
 
         Args:
             shares: The `shares` bodies of the members: the sites that mask together, this one included.
-            count: How many numbers there are.
         """
         self._check_secrets()
         self._check_names(shares, self.peers, "the keys that this site received")

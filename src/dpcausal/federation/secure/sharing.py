@@ -3,15 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from dpcausal.errors import MissingExtraError, SessionError, redact_errors
+import shamirs
 
-try:
-    import shamirs
-except ImportError:
-    raise MissingExtraError(
-        problem="The library shamirs, which shares secrets among sites, is not installed",
-        hint='pip install "dpcausal[federation]".',
-    ) from None
+from dpcausal.errors import SessionError, redact_errors
 
 SECRET_BYTES = 32
 _PRIME = 2**256 + 297  # the smallest prime above all secrets: each is one element of the field

@@ -24,7 +24,6 @@ class Head:
     """How far a log was verified.
 
     Attributes:
-        size: The bytes of all complete lines.
         digest: The digest of the last entry; empty where there is none.
         seen: The file's number, time of change and size when it was verified.
     """

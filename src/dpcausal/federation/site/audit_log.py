@@ -26,7 +26,8 @@ class AuditLog:
     """An append-only file of JSON lines, each of which holds the digest of the line before it.
 
     A line is appended after the last one without reading the others again, as long as the file is the one that the
-    index was made from. Any other change has the whole log verified first.
+    index was made from. Any other change has the whole log verified first. Where an entry was changed, removed or
+    inserted, or the log cannot be read, every method raises a LedgerError.
     """
 
     def __init__(self, file: Path) -> None:
@@ -34,7 +35,11 @@ class AuditLog:
         self._index = AuditIndex(file.with_suffix(".index"))
 
     def write(
-        self, kind: Literal["answer", "withdraw", "people", "confirm", "restore"], study: str, who: str, what: str
+        self,
+        kind: Literal["answer", "withdraw", "people", "key", "confirm", "restore"],
+        study: str,
+        who: str,
+        what: str,
     ) -> None:
         """Append an entry, durably.
 
@@ -52,12 +57,7 @@ class AuditLog:
             self._append(descriptor, kind=kind, study=study, who=who, what=what, at=at, sealed="")
 
     def record(self, sealed: str) -> None:
-        """Append a signed decision, durably. Its signature was verified before, and is again whenever it is counted.
-
-        Raises:
-            LedgerError: If the entry cannot be written.
-            StudyError: If the text does not hold a decision.
-        """
+        """Append a signed decision, durably. Its signature was verified before, and is again whenever it is counted."""
         decision = claimed_decision(sealed)
         with self._locked() as descriptor:
             self._append(
@@ -89,19 +89,11 @@ class AuditLog:
             return self._index.forged()
 
     def entries(self) -> tuple[LogEntry, ...]:
-        """Return all entries, verified.
-
-        Raises:
-            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
-        """
+        """Return all entries, verified."""
         return tuple(self.stream())
 
     def stream(self) -> Iterator[LogEntry]:
-        """Yield all entries, each after it was verified; the log is not locked meanwhile.
-
-        Raises:
-            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
-        """
+        """Yield all entries, each after it was verified; the log is not locked meanwhile."""
         with self._locked() as descriptor:
             head = self._head(descriptor)
         with redact_errors(OSError, instead=self._failed), self._file.open("rb") as file:
@@ -113,27 +105,15 @@ class AuditLog:
             raise self._cut()
 
     def decisions(self, study: str) -> tuple[LogEntry, ...]:
-        """Return the signed decisions about a study, in order.
-
-        Raises:
-            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
-        """
+        """Return the signed decisions about a study, in order."""
         return tuple(entry for entry in self._entries(study) if entry.is_decision)
 
     def is_withdrawn(self, study: str) -> bool:
-        """Return whether the requester of a study withdrew it.
-
-        Raises:
-            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
-        """
+        """Return whether the requester of a study withdrew it."""
         return any(entry.kind == "withdraw" for entry in self._entries(study))
 
     def counting(self, study: str) -> tuple[LogEntry, ...]:
-        """Return the signed decisions about a study that may count, in order: approvals only since the last restore.
-
-        Raises:
-            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
-        """
+        """Return the signed decisions about a study that may count, in order: approvals only since the last restore."""
         with self._locked() as descriptor:
             self._head(descriptor)
             last = max(self._index.places("restore"), default=None)
@@ -150,10 +130,10 @@ class AuditLog:
             if entry.kind == "reject" or (place > last and entry.time > restore.time)
         )
 
-    def last_restore(self) -> LogEntry | None:
-        """Return the last line that confirmed a restored site; None where there is none."""
-        restores = self._entries("restore")
-        return restores[-1] if restores else None
+    def last(self, kind: Literal["restore", "key"]) -> LogEntry | None:
+        """Return the last line that confirmed a restored site, or a rotation of its key; None where there is none."""
+        found = self._entries(kind)
+        return found[-1] if found else None
 
     def end(self) -> dict[str, int | str]:
         """Return where the log ends: its size in bytes, and the digest of its last entry."""
@@ -170,7 +150,7 @@ class AuditLog:
         with self._locked() as descriptor:
             if self._head(descriptor).size < size:
                 return False
-            start = _last_line(descriptor, size)
+            start = _after_newline(descriptor, max(size - 1, 0))  # of the last complete line
             try:
                 return (read_entry(0, os.pread(descriptor, size - start, start)).digest if size else "") == digest
             except LedgerError:  # no line ends there
@@ -191,11 +171,7 @@ class AuditLog:
             return self._index.studies()
 
     def rebuild_index(self, who: str) -> None:
-        """Make the index anew from the log, and record that: what was cut off the log before is not noticed any more.
-
-        Raises:
-            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
-        """
+        """Make the index anew from the log, and record that: what was cut off before is not noticed any more."""
         check_plain_text("who rebuilds the index", [who], StudyError)
         with self._locked() as descriptor:
             self._index.file.unlink(missing_ok=True)
@@ -304,11 +280,6 @@ def _verified(file: BinaryIO, size: int) -> Iterator[tuple[LogEntry, int]]:
 def _complete_size(descriptor: int) -> int:
     """Return the size of all complete lines: after a power cut, a partial line at the end does not count."""
     return _after_newline(descriptor, os.fstat(descriptor).st_size)
-
-
-def _last_line(descriptor: int, size: int) -> int:
-    """Return where the last of the complete lines begins."""
-    return _after_newline(descriptor, max(size - 1, 0))
 
 
 def _after_newline(descriptor: int, end: int) -> int:

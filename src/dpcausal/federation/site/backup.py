@@ -40,7 +40,6 @@ class Restored:
     """A site that was restored.
 
     Attributes:
-        manifest: What the backup said about itself.
         found: The people, requesters and last decisions in it, in words.
         missing: The settings whose secrets the backup does not hold.
         stopped: Why the site does not answer yet; empty if it does.
@@ -58,10 +57,6 @@ def backup_site(folder: Path, out: Path, *, with_keys: bool = False) -> Manifest
     """Write a checked backup of a site to a new file. No answer is made meanwhile; one under way is waited for.
 
     The table and the witness are never part of it, and private keys and secrets in settings only on demand.
-
-    Raises:
-        StudyError: If the file cannot be written, or an answer takes longer than the policy allows.
-        LedgerError: If the ledger or the audit log of the site is damaged: there is nothing worth a backup.
     """
     policy, contents = Policy.read(folder), Contents.of(folder, NETWORKS)
     unanswered = _no_answer(folder, policy.seconds + _MARGIN)
@@ -79,10 +74,6 @@ def restore_site(file: Path, folder: Path) -> Restored:
     It may where the ledger and its witness prove that nothing newer was lost. Otherwise people, requesters, settings
     and approvals are suspended. Without a witness nobody can tell what was answered after the backup was taken, so a
     person has to record that in the ledger first.
-
-    Raises:
-        StudyError: If the file is not a backup of a site, or was changed, or the folder holds files.
-        LedgerError: If the audit log in it is damaged.
     """
     with read_archive(file, "site", folder) as (place, manifest):
         policy = Policy.read(place)

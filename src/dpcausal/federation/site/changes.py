@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
-from dpcausal.federation.site.confirmation import Unconfirmed, current_state, find_unconfirmed
+from dpcausal.federation.site.confirmation import Unconfirmed, digests, find_unconfirmed, record_state
 from dpcausal.federation.site.people import Person, add_person, remove_person, set_console_key
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
@@ -18,15 +18,17 @@ _LOCK = ".changes"
 
 
 class Changes:
-    """The changes of one site. Neither its key nor its table is needed.
-
-    Args:
-        folder: The site's folder.
-    """
+    """The changes of one site. Neither its key nor its table is needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.audit_log = AuditLog(folder / AUDIT_LOG)
+
+    @property
+    def current_key(self) -> str:
+        """The public key of the site since its last rotation; empty where there was none."""
+        last = self.audit_log.last("key")
+        return last.what.rpartition(" ")[2] if last else ""
 
     def ledger(self) -> Ledger | None:
         """Open the site's ledger; None where it was not created yet.
@@ -38,11 +40,7 @@ class Changes:
         return open_ledger(self._folder, policy) if has_ledger(self._folder, policy) else None
 
     def unconfirmed(self) -> Unconfirmed | None:
-        """Return what does not count before a person has confirmed it; None where everything counts.
-
-        Raises:
-            LedgerError: If the ledger cannot be used.
-        """
+        """Return what does not count before a person has confirmed it; None where everything counts."""
         ledger = self.ledger()
         return find_unconfirmed(self._folder, self.audit_log, ledger) if ledger else None
 
@@ -54,23 +52,13 @@ class Changes:
         what is there. The site does not answer then, and the next confirmation records the change.
         """
         with self.locked():
-            ledger, kept = self._recording_ledger()
+            ledger, edited = self._recording_ledger()
             yield
             if ledger:
-                state = current_state(self._folder, self.audit_log)
-                ledger.record_site(state | {"settings": state["settings"] | kept})
+                record_state(self._folder, self.audit_log, ledger, edited)
 
     def add_person(self, person: Person, by: str = "") -> None:
-        """Add a person to the people of the site.
-
-        Args:
-            person: The person.
-            by: Who adds the person, for the audit log.
-
-        Raises:
-            StudyError: If somebody has this name, key or login already.
-            LedgerError: If the audit log cannot be written.
-        """
+        """Add a person to the people of the site."""
         words = f"added as {', '.join(person.roles)}, with {person.known_by}{_by(by)}"
         with self.recorded():
             add_person(self._folder, person)
@@ -81,16 +69,7 @@ class Changes:
                 raise
 
     def remove_person(self, name: str, by: str = "") -> Person:
-        """Remove a person from the people of the site, and return who that was. The person's approvals count no more.
-
-        Args:
-            name: The person's name.
-            by: Who removes the person, for the audit log.
-
-        Raises:
-            StudyError: If the site has no such person.
-            LedgerError: If the audit log cannot be written.
-        """
+        """Remove a person from the people of the site, and return who that was. Approvals by them count no more."""
         words = f"removed{_by(by)}"
         with self.recorded():
             person = remove_person(self._folder, name)
@@ -98,12 +77,7 @@ class Changes:
         return person
 
     def set_console_key(self, public: str, by: str = "") -> None:
-        """Record the public key of the site's console, which signs the decisions of people with a login.
-
-        Args:
-            public: The key.
-            by: Who records it, for the audit log.
-        """
+        """Record the public key of the site's console, which signs the decisions of people with a login."""
         words = f"given the key {public}{_by(by)}"
         with self.recorded():
             set_console_key(self._folder, public)
@@ -123,23 +97,21 @@ class Changes:
             found = find_unconfirmed(self._folder, self.audit_log, ledger)
             if found is None:
                 return None
-            settings = current_state(self._folder, self.audit_log)["settings"]
-            digests = ", ".join(f"{name} {digest}" for name, digest in settings.items())
-            self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {digests}")
-            ledger.record_site(current_state(self._folder, self.audit_log))
+            settings = ", ".join(f"{name} {digest}" for name, digest in digests(self._folder).items())
+            self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {found}; {settings}")
+            record_state(self._folder, self.audit_log, ledger)
             return found
 
-    def _recording_ledger(self) -> tuple[Ledger | None, dict[str, str]]:
-        """Return the ledger if a change may be recorded in it, with the recorded digests of files that were edited."""
+    def _recording_ledger(self) -> tuple[Ledger | None, tuple[str, ...]]:
+        """Return the ledger if a change may be recorded in it, and the files with edits that it must not record."""
         try:
             ledger = self.ledger()
             found = find_unconfirmed(self._folder, self.audit_log, ledger) if ledger else None
-            recorded = (ledger.site_state if ledger else None) or {"settings": {}}
         except LedgerError:
-            return None, {}
+            return None, ()
         if found is None:
-            return ledger, {}
-        return None if found.older else ledger, {name: recorded["settings"].get(name, "") for name in found.edited}
+            return ledger, ()
+        return None if found.older else ledger, found.edited
 
     def locked(self) -> AbstractContextManager[int]:
         """Exclude all other changes of the site."""

@@ -1,15 +1,16 @@
 """What counts at a site: its decisions and settings as the ledger recorded them last.
 
 The audit log and the settings of a site are files, and an older copy of a file looks like the file itself. So the
-ledger records where the audit log ends and the digest of each settings file whenever a command changes one of them, and
-the witness records where the ledger ends. What differs from the record counts only after a person has confirmed it.
+ledger records where the audit log ends, and the digest of each settings file and its text, without secrets, whenever a
+command changes one of them; and the witness records where the ledger ends. What differs from the record counts only
+after a person has confirmed it, and the audit log then has the lines that changed.
 """
 
 import json
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
@@ -19,6 +20,7 @@ from dpcausal.federation.site.people import PEOPLE
 from dpcausal.federation.site.policy import FILE
 from dpcausal.ledger import Ledger
 from dpcausal.utils.hash_chain import digest_of, digest_of_text
+from dpcausal.utils.plain_text import changed_lines
 
 _CONSOLE = "console.toml"
 _ACCOUNTS = "console_accounts.json"
@@ -35,7 +37,6 @@ class Unconfirmed:
     """What at a site differs from what its ledger recorded.
 
     Attributes:
-        words: What differs.
         edited: The files that people edit, and that differ.
         older: Whether decisions or people may be lost, so that earlier approvals do not count.
     """
@@ -48,9 +49,20 @@ class Unconfirmed:
         return "; ".join(self.words)
 
 
-def current_state(folder: Path, log: AuditLog) -> dict[str, Any]:
-    """Return the state of a site as its ledger records it: where the audit log ends, and digests of settings."""
-    return {"audit_log": log.end(), "settings": _digests(folder)}
+def record_state(folder: Path, log: AuditLog, ledger: Ledger, keep: Collection[str] = ()) -> None:
+    """Record in the ledger the state of a site as it is now: where the audit log ends, and what settings say.
+
+    Args:
+        folder: The site's folder.
+        log: Its audit log.
+        ledger: Its ledger.
+        keep: The settings files that are not recorded, since people edited them and did not confirm that yet.
+    """
+    recorded = (ledger.site_state or {"settings": {}})["settings"]
+    found = {name: digest for name, digest in digests(folder).items() if name not in keep}
+    texts = {name: _text(folder, name) for name in found if name != _ACCOUNTS and found[name] != recorded.get(name)}
+    settings = found | {name: recorded.get(name, "") for name in keep}
+    ledger.record_site({"audit_log": log.end(), "settings": settings, "texts": texts})
 
 
 def find_unconfirmed(folder: Path, log: AuditLog, ledger: Ledger) -> Unconfirmed | None:
@@ -67,15 +79,23 @@ def find_unconfirmed(folder: Path, log: AuditLog, ledger: Ledger) -> Unconfirmed
         words.append("the audit log is older than the ledger, or another one")
     elif log.has_changes_after(recorded["audit_log"]["size"]):
         words.append("the ledger is older than the audit log, or a command was interrupted")
-    found = _digests(folder)
+    found = digests(folder)
     changed = [name for name in found if found[name] != recorded["settings"].get(name)]
     edited = tuple(name for name in changed if name in _EDITED)
     older = bool(words) or len(edited) < len(changed)
-    words += [f"{name} is not as it was recorded" for name in changed]
+    words += [_difference(folder, name, recorded["settings"].get(name), ledger) for name in changed]
     return Unconfirmed(tuple(words), edited, older) if words else None
 
 
-def _digests(folder: Path) -> dict[str, str]:
+def _difference(folder: Path, name: str, recorded: str | None, ledger: Ledger) -> str:
+    """Return how a settings file differs from the one with the recorded digest: its lines, if the ledger has them."""
+    states = (each for each in ledger.site_states() if each["settings"].get(name) == recorded)
+    before = [each["texts"][name] for each in states if name in each.get("texts", {})]
+    lines = changed_lines(before[-1], _text(folder, name)) if before else ()
+    return f"{name} is not as it was recorded" + (f": {', '.join(lines)}" if lines else "")
+
+
+def digests(folder: Path) -> dict[str, str]:
     """Return the digest of each settings file that exists. Comments and secrets do not count."""
     return {name: _digest(folder / name) for name in SETTINGS if (folder / name).exists()}
 
@@ -88,11 +108,15 @@ def _digest(file: Path) -> str:
         return digest_of_text(text)
 
 
+def _text(folder: Path, name: str) -> str:
+    """Return a settings file without its comments and secrets; empty if it cannot be read."""
+    try:
+        return tomli_w.dumps(without_secrets(tomllib.loads((folder / name).read_text(encoding="utf-8"))))  # type: ignore[arg-type]
+    except ValueError:
+        return ""
+
+
 def described(folder: Path) -> list[str]:
     """Return the settings of a site, without secrets, as lines for the person who confirms them."""
-    lines = []
-    for name in (FILE, PEOPLE, _CONSOLE):
-        if (folder / name).exists():
-            text = tomli_w.dumps(without_secrets(tomllib.loads((folder / name).read_text(encoding="utf-8"))))  # type: ignore[arg-type]
-            lines += [f"{name}:", *(f"  {line}" for line in text.splitlines())]
-    return lines
+    texts = {name: _text(folder, name) for name in (FILE, PEOPLE, _CONSOLE) if (folder / name).exists()}
+    return [line for name, text in texts.items() for line in (f"{name}:", *(f"  {each}" for each in text.splitlines()))]

@@ -1,6 +1,5 @@
 """What an approval would lead to: the price and what is left, the message that would leave, and what has changed."""
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +14,9 @@ from dpcausal.queries.calibration import Asked
 from dpcausal.release import session_request
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of
-from dpcausal.utils.plain_text import lines_in, visible
 
-_ANY_UNITS = 10_000
-_MOST_CHANGES = 40
+ANY_UNITS = 10_000
+"""The number of units that is assumed where it is not known."""
 _MOST_SHOWN = 200
 
 
@@ -31,7 +29,6 @@ class Committed:
     """What the answers will cost that people approved, and that the site has not given yet.
 
     Attributes:
-        studies: The digests of the studies.
         due: What the ledger would debit.
         price: The same in the terms of the budget.
         left: What would be left of the budget; None where not all of it fits.
@@ -102,7 +99,7 @@ class Consequences:
         cls, study: Study, policy: Policy, ledger: Ledger, committed: Committed, n: int | None = None
     ) -> "Consequences":
         """Return the consequences of a study, from its rehearsal and the site's ledger. The table stays closed."""
-        asked = study.site_questions(n or _ANY_UNITS, policy.site)
+        asked = study.site_questions(n or ANY_UNITS, policy.site)
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
         due = due_of(study, policy, ledger, n)
         names = [each.query.name for each in asked]
@@ -121,7 +118,7 @@ def due_of(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -
 
     A query that depends on an earlier answer counts as due, since that answer is not known yet.
     """
-    debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site, rule=ledger.budget.rule)
+    debits = study.debits(policy.as_of, n or ANY_UNITS, policy.site, rule=ledger.budget.rule)
     return {request: events for request, events in debits.items() if not ledger.is_debited(request)}
 
 
@@ -135,24 +132,11 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
             "noisy": [at.name for at in each.noise(study.schema).sensitivity.coordinates],
             "without noise": list(each.query.public_values),
         }
-        for each in study.site_questions(n or _ANY_UNITS, site)
+        for each in study.site_questions(n or ANY_UNITS, site)
     ]
     public = ["n", "arm_sizes", "as_of"] if study.schema.sizes_are_public else ["n", "as_of"]
     masked = study.secure_settings is not None
     return json.dumps({"site": site, "public": public, "masked": masked, "releases": releases}, indent=2)
-
-
-def changed_lines(before: str, after: str) -> tuple[str, ...]:
-    r"""Return the lines that differ between two texts of a study, marked - and +, comments included.
-
-    Example:
-        >>> changed_lines("a = 1\nb = 2", "a = 1\nb = 3  # more")
-        ('- b = 2', '+ b = 3  # more')
-    """
-    _, _, *found = [*difflib.unified_diff(lines_in(before), lines_in(after), lineterm="", n=0)] or ["", ""]
-    lines = [f"{line[0]} {visible(line[1:])}" for line in found if not line.startswith("@@")]
-    more = [f"and {len(lines) - _MOST_CHANGES} more lines"] if len(lines) > _MOST_CHANGES else []
-    return (*lines[:_MOST_CHANGES], *more)
 
 
 def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: Asked) -> bool:

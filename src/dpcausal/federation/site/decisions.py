@@ -31,14 +31,10 @@ class Decision:
     """What one person decided about one study at one site.
 
     Attributes:
-        site: The site's name.
         study: The whole digest of the study.
         kind: `approve` or `reject`.
-        by: The person's name.
-        why: The reason.
         at: The time at which it was signed, in UTC.
         via: `key` where the person's own key signed, `console` where the site's console signed after a login.
-        format: The format of this document.
     """
 
     site: str
@@ -100,11 +96,8 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
 
     Args:
         key: The person's own key, or the key of the site's console for a person who logged in there.
-        site: The site's name.
         study: The whole digest of the study, as it was shown to the person.
         kind: `approve` or `reject`.
-        by: The person's name.
-        why: The reason.
         via: `key`, or `console` if the console signs.
     """
     at = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -114,11 +107,7 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
 
 
 def claimed_decision(sealed: str) -> Decision:
-    """Return the decision in a signed text without verifying the signature.
-
-    Raises:
-        StudyError: If the text does not hold a decision.
-    """
+    """Return the decision in a signed text without verifying the signature."""
     return Decision.from_json(claimed_body(sealed))
 
 

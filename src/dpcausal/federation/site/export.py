@@ -23,6 +23,7 @@ _EVENTS = {
     "answer": "request",
     "forged": "request without a valid signature",
     "people": "people changed",
+    "key": "key replaced",
     "index": "index made anew",
     "confirm": "settings confirmed",
     "restore": "restored site confirmed: earlier approvals do not count",
@@ -34,14 +35,9 @@ class LoggedEvent:
     """One event of the audit log, with what it cost.
 
     Attributes:
-        at: The time; of an answer the day.
-        event: What happened.
-        who: Who decided, or the requester.
-        study: The digest of the study.
         name: The name of the study; empty where its file is not there any more.
         detail: The reason of a decision, or the code of an answer.
         epsilon: What the ledger debited for the releases that left for the first time; None in other events.
-        delta: The same for delta.
         receipts: The receipts of all releases in an answer, those that were paid for before included.
         signed: The signed decision; empty in other events.
         digest: The digest of the entry in the audit log.
@@ -61,11 +57,7 @@ class LoggedEvent:
 
 
 def events(site: Site) -> Iterator[LoggedEvent]:
-    """Yield the events of a site, verified. A price belongs to the first answer that held its receipt.
-
-    Raises:
-        LedgerError: If the audit log or the ledger is not intact.
-    """
+    """Yield the events of a site, verified. A price belongs to the first answer that held its receipt."""
     names = {each.digest: each.name for each in site.studies()}
     prices, paid = _prices(site.ledger()), set[str | None]()
     for entry in site.audit_log.stream():

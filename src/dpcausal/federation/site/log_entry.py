@@ -7,16 +7,16 @@ from typing import Literal
 
 from dpcausal.errors import LedgerError, StudyError, redact_errors
 from dpcausal.federation.site.decisions import claimed_decision
-from dpcausal.utils.hash_chain import ChainEntry, digest_of
+from dpcausal.utils.hash_chain import ChainEntry
 
 VERSION = 3
 """The version of the format."""
 
 _DIGITS = 64
 
-Kind = Literal["approve", "reject", "withdraw", "answer", "forged", "people", "index", "confirm", "restore"]
+Kind = Literal["approve", "reject", "withdraw", "answer", "forged", "people", "key", "index", "confirm", "restore"]
 DECISIONS: tuple[Kind, ...] = ("approve", "reject")
-CHANGES: tuple[Kind, ...] = ("people", "index", "confirm", "restore")
+CHANGES: tuple[Kind, ...] = ("people", "key", "index", "confirm", "restore")
 """The kinds that change what counts at a site, but for what is about one study."""
 
 
@@ -25,14 +25,10 @@ class LogEntry(ChainEntry):
     """One event at a site: one line of the audit log.
 
     Attributes:
-        version: The version of the format.
         kind: A decision, a study's withdrawal by its requester, an answer to a request, requests without a valid
-            signature, a change of the site's people, a new index, a confirmation of settings, or one after a restore:
-            approvals before it do not count.
-        study: The digest of the study.
-        who: Who decided, or the requester.
+            signature, a change of the site's people or of its key, a new index, a confirmation of settings, or one
+            after a restore: approvals before it do not count.
         what: The reason of a decision; of an answer, the request and the code.
-        at: The time; of an answer the day.
         sealed: The signed decision; empty in other entries.
     """
 
@@ -43,11 +39,6 @@ class LogEntry(ChainEntry):
     what: str
     at: str
     sealed: str = ""
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the digest is that of all other fields."""
-        return self.digest == digest_of({name: value for name, value in vars(self).items() if name != "digest"})
 
     @property
     def request(self) -> str:

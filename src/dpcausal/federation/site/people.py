@@ -63,19 +63,43 @@ class Person:
         check_plain_text("the name and the login of a person", [self.name, self.login], StudyError)
         object.__setattr__(self, "name", normalised(self.name))
         object.__setattr__(self, "roles", tuple(self.roles) if isinstance(self.roles, list | tuple) else ())
-        for holds, expected in (
-            (0 < len(self.name) <= _LONGEST_NAME, f"a name of at most {_LONGEST_NAME} characters"),
-            (is_plain_text(self.name), "a name without control characters"),
-            (self.roles and all(role in ROLES for role in self.roles), f"one or more roles among {', '.join(ROLES)}"),
-            (self.key == "" or is_public_key(self.key), "key: 64 hexadecimal digits, or none"),
-            (len(self.login) <= 2 * _LONGEST_NAME, f"a login of at most {2 * _LONGEST_NAME} characters"),
-            ("approver" not in self.roles or self.key or self.login, "a key or a login for an approver"),
+        create = "dpcausal site create-person-key FILE creates a key and prints its public part."
+        for holds, expected, got, hint in (
+            (
+                0 < len(self.name) <= _LONGEST_NAME,
+                f"a name of at most {_LONGEST_NAME} characters",
+                f"name {self.name!r}",
+                "correct the name.",
+            ),
+            (is_plain_text(self.name), "a name without control characters", f"name {self.name!r}", "correct the name."),
+            (
+                self.roles and all(role in ROLES for role in self.roles),
+                f"one or more roles among {', '.join(ROLES)}",
+                f"{', '.join(map(str, self.roles)) or 'none'}",
+                "correct the roles.",
+            ),
+            (
+                self.key == "" or is_public_key(self.key),
+                "a public key of 64 hexadecimal digits, or none",
+                f"key {self.key!r}",
+                create,
+            ),
+            (
+                len(self.login) <= 2 * _LONGEST_NAME,
+                f"a login of at most {2 * _LONGEST_NAME} characters",
+                f"{len(self.login)} characters",
+                "correct the login.",
+            ),
+            (
+                "approver" not in self.roles or self.key or self.login,
+                "a key or a login for an approver",
+                "none",
+                create,
+            ),
         ):
             if not holds:
                 raise StudyError(
-                    problem=f"A person of a site needs {expected}; there is "
-                    f"name {self.name!r}, roles {self.roles!r}, key {self.key!r}, login {self.login!r}",
-                    hint="dpcausal site create-person-key FILE creates a key and prints its public part.",
+                    problem=f"The person {self.name!r} of a site needs {expected}; there is {got}", hint=hint
                 )
 
     def __str__(self) -> str:
@@ -93,7 +117,6 @@ class People:
     """The people of a site, each of whom differs from all others in name, key and login.
 
     Attributes:
-        people: The people.
         console_key: The public key of the site's console, which signs for people with a login; empty without console.
     """
 
@@ -201,7 +224,7 @@ def nobody(people: People) -> StudyError:
     return StudyError(
         expected="a decision by a person of this site with the role approver",
         got=f"another signer; approvers are: {known}" if known else "another signer; this site has no approvers yet",
-        hint=f"add a person with: {_ADD}.",
+        hint=f"sign with the key of one of them, which is not the site's; or add a person with: {_ADD}.",
     )
 
 

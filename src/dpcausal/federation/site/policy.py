@@ -1,5 +1,6 @@
 """The policy of a site: what it allows, whoever asks. The site owns this file."""
 
+import codecs
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.errors import DpcausalError, StudyError, redact_errors
 from dpcausal.schema.columns import Unit
 from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.utils.plain_text import is_plain_text
@@ -78,12 +79,7 @@ class SecureSums:
             )
 
     def objections(self, site: str, terms: SecureSettings) -> tuple[str, ...]:
-        """Return what speaks against taking part in a secure sum, in words.
-
-        Args:
-            site: The name of the site whose policy this is.
-            terms: The terms of the study.
-        """
+        """Return what speaks against taking part in a secure sum, in words."""
         others = {name: key for name, key in terms.sites.items() if name != site}
         replaced = sorted(name for name, key in others.items() if self.sites.get(name, key) != key)
         unlisted = sorted(name for name in others if name not in self.sites)
@@ -148,7 +144,6 @@ class Policy:
     """What a site allows.
 
     Attributes:
-        site: The site's name.
         table: The address of its table, as `Vault` takes it; a file name is relative to the site's folder.
         ledger: The address of its ledger: a file in the site's folder, or an SQLAlchemy address.
         as_of: The version of the data, as in the ledger: a date or a name.
@@ -222,7 +217,7 @@ class Policy:
             (isinstance(self.allow_check, bool), "allow_check: true or false"),
             (
                 isinstance(self.requesters, Mapping) and all(map(is_public_key, self.requesters.values())),
-                "requesters: public keys",
+                "requesters: each name with a public key of 64 digits from 0 to f, in quotation marks",
             ),
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
         ):
@@ -263,13 +258,8 @@ class Policy:
         Raises:
             StudyError: If the file is absent, of another version, or not a policy.
         """
-        try:
+        with redact_errors(OSError, ValueError, instead=lambda error: _unreadable(folder, error)):
             document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise StudyError(
-                problem=f"{FILE} cannot be read in the site's folder {folder} ({type(error).__name__})",
-                hint="create a site with: dpcausal site init FOLDER NAME.",
-            ) from None
         check_format(FILE, document, VERSION, _RENAMED)
         del document["version"]
         try:
@@ -286,6 +276,35 @@ class Policy:
 def address_in(folder: Path, address: str) -> str:
     """Return the address of a table: a file name is relative to the folder, the address of a server is unchanged."""
     return address if "://" in address else str(folder / address)
+
+
+def _unreadable(folder: Path, error: Exception) -> StudyError:
+    """Return the error for a policy that is absent, may not be read, or is no TOML in UTF-8."""
+    file = folder / FILE
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return StudyError(
+            problem=f"There is no site in {folder}: it has no {FILE}",
+            hint="check the path and the working folder; a new site is created with: dpcausal site init FOLDER NAME.",
+        )
+    if isinstance(error, OSError):
+        return StudyError(
+            problem=f"{file} cannot be read ({error.strerror})",
+            hint="run the command as the user to whom the site's folder belongs.",
+        )
+    if isinstance(error, UnicodeDecodeError):
+        return StudyError(
+            problem=f"{file} is not in UTF-8, which an editor may have changed",
+            hint="save it in UTF-8, or write letters without accents in its comments.",
+        )
+    if file.read_bytes().startswith(codecs.BOM_UTF8):
+        return StudyError(
+            problem=f"{file} begins with a byte order mark, which some editors add", hint="save it in UTF-8 without it."
+        )
+    return StudyError(
+        problem=f"{file} is not valid TOML: {error}",
+        hint='write texts between straight quotation marks, as in table = "table.parquet"; numbers with a point, as '
+        "in 3.0; true and false without quotation marks.",
+    )
 
 
 def _tuple(value: object) -> object:

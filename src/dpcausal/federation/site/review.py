@@ -8,6 +8,7 @@ from dpcausal.federation.site.consequences import Consequences
 from dpcausal.federation.site.decisions import StudyStatus, is_in_time, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.summary import in_short
 from dpcausal.ledger import Ledger
 from dpcausal.price import Price
 from dpcausal.release import format_receipt
@@ -64,7 +65,6 @@ class ReceivedStudy:
     """A study in the inbox of a site.
 
     Attributes:
-        digest: The SHA-256 of its text.
         name: Its name; empty where its file was changed.
         requester: Who requests it; empty where its file was changed.
         price: Its price at this site; nothing where its file was changed.
@@ -90,18 +90,13 @@ class Review:
     """A study as one site sees it.
 
     Attributes:
-        study: The study.
         digest: The SHA-256 of its text: what people approve.
-        policy: The site's policy.
         n: The site's number of units; None where the policy does not allow the study, and nothing was read.
         ledger: The site's ledger; None where it has none yet.
-        status: What was decided so far.
-        decisions: The decisions so far.
         consequences: What an answer would cost, leave and send; None where the policy does not allow the study, or
             there is no ledger.
         pending: The other studies that wait for a decision.
         earlier: The digest of the version of this study that was received before; empty where there is none.
-        changes: The lines that differ from that version.
     """
 
     study: Study
@@ -117,7 +112,20 @@ class Review:
     changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return text_table(f"Study {self.study.name} at {self.policy.site}", self.lines())
+        return text_table(f"Study {self.study.name} at {self.policy.site}", [*self.in_short(), ("", ""), *self.lines()])
+
+    def in_short(self) -> tuple[tuple[str, str], ...]:
+        """Return what to know first, in plain words: who asks what about whom, what leaves, and what it costs."""
+        return in_short(
+            self.study,
+            self.policy,
+            n=self.n,
+            ledger=self.ledger,
+            consequences=self.consequences,
+            status=self.status,
+            allowed=not objections(self.policy, self.study),
+            pending=Price.of(each.price for each in self.pending) if self.pending else None,
+        )
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the review as labels with texts; a text without a label belongs to the label before it."""
@@ -153,11 +161,19 @@ class Review:
         budget = ", ".join(f"{name} {value}" for name, value in self.policy.budget.items())
         table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
         table += self._outlook()
-        table += table_rows("policy", objections(self.policy, study) or ("allows the study",))
+        table += table_rows("policy", (*objections(self.policy, study), *self._too_few) or ("allows the study",))
         table += table_rows("decisions", tuple(map(self._decision, self.decisions)) or ("none yet",))
         needed = f" (approvals needed: {self.policy.approvals})" if self.status in {"undecided", "expired"} else ""
         table.append(("status", f"{self.status}{needed}"))
         return [(label, text) for label, text in table if text]
+
+    @property
+    def _too_few(self) -> tuple[str, ...]:
+        """Why the table is too small for an answer, in words; nothing if it is not."""
+        least = self.policy.minimum_units
+        if self.n is None or self.n >= least:
+            return ()
+        return (f"allows the study, but the table has {self.n:,} units, and minimum_units is {least:,}: no answer",)
 
     def _decision(self, entry: LogEntry) -> str:
         """Return a decision in words."""

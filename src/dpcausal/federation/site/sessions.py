@@ -28,13 +28,7 @@ SESSIONS = "sessions"
 
 
 class Sessions:
-    """The sessions of a site, in files that only their owner can read.
-
-    Args:
-        folder: Their folder.
-        site: The site's name.
-        public_key: The site's public signing key.
-    """
+    """The sessions of a site, in files that only their owner can read."""
 
     def __init__(self, folder: Path, site: str, public_key: str) -> None:
         self._folder, self._site, self._public_key = folder, site, public_key
@@ -43,8 +37,6 @@ class Sessions:
         """Return the answer to a round that reads no table: `keys`, `shares`, `confirm` or `unmask`.
 
         Args:
-            request: The request.
-            settings: The terms of its study.
             ledger: Where the sum is recorded that the site confirms, before the confirmation leaves.
             may_begin: Whether a new session may begin. It may not once the ledger has paid for one.
 
@@ -71,22 +63,13 @@ class Sessions:
             return answer
 
     def mask(self, request: Request, settings: SecureSettings, ledger: Ledger, count: int) -> tuple[list[int], str]:
-        """Return the mask of the round `masked`, and the digest of the members with which it cancels.
-
-        Raises:
-            SessionError: As `answer`.
-            TransportError: As `answer`.
-        """
+        """Return the mask of the round `masked`, and the digest of the members with which it cancels."""
         carried: Mapping[str, Any] = verified_bodies(request, settings.sites)
         with self._session(digest_of_text(request.study), settings, ledger, new=False) as session:
             return session.mask(carried, count), session.members_digest
 
     def end(self, study: str) -> None:
-        """End the session of a study: erase its secrets. It answers nothing new from then on, and none other begins.
-
-        Raises:
-            SessionError: If there is none.
-        """
+        """End the session of a study: erase its secrets. It answers nothing new from then on, and none other begins."""
         with _lock(self._folder):
             file = self._folder / f"{study}.json"
             session = _stored(file)

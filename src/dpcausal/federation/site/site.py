@@ -22,8 +22,8 @@ from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
-from dpcausal.federation.site.confirmation import current_state, find_unconfirmed
-from dpcausal.federation.site.consequences import Committed, Consequences, Due, changed_lines, due_of
+from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -46,6 +46,7 @@ from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.plain_text import changed_lines
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 
@@ -112,15 +113,20 @@ class Site(metaclass=Constructor):
 
     def _response(self, message: Message, asked: Request, planned: Study) -> str:
         """Return the stored response to a request, or a new one; raise where nothing may be answered."""
-        self._check(planned, message, asked)
+        late = self._check(planned, message, asked)
         ledger = self._confirmed_ledger()
         ledger.study = message.study
         stored = self._responses.response(message.request)
         if stored is not None:
             return stored
-        if asked.deadline is not None and time.time() > asked.deadline:  # before the table is opened, and any debit
-            raise _RefusalError("expired")
-        response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
+        if late and not _is_owed(asked, message.study, late, ledger):  # before the table is opened, and any debit
+            raise _RefusalError(late)
+        ledger.spends = not late
+        try:
+            found = self._found(asked, planned, ledger)
+        except BudgetExceededError:
+            raise _RefusalError(late or "no_budget") from None
+        response = replace(message, code="answered", **found).to_json()
         is_paid = asked.ask in ("releases", "masked")
         return self._responses.store(message.request, response) if is_paid else response
 
@@ -149,25 +155,21 @@ class Site(metaclass=Constructor):
             self._sessions.end(digest)
         raise _RefusalError("withdrawn")
 
-    def _check(self, study: Study, message: Message, asked: Request) -> None:
+    def _check(self, study: Study, message: Message, asked: Request) -> Code | None:
         """Refuse unless people approved the study, its requester did not withdraw it, and the policy allows it now.
 
-        Where approvals have expired, only what was paid for in time goes on, since it costs nothing.
+        Where approvals have expired, or the deadline is over, return the code with which to refuse whatever was not
+        paid for in time. The rest goes on, since it costs nothing.
         """
         status = self._status(message.study, asked.study)
-        if status == "expired":
-            if not self._is_paid(study, message, asked):
-                raise _RefusalError("undecided")
-        elif status != "approved":
-            raise _RefusalError(status)
+        match status:
+            case "rejected" | "undecided" | "withdrawn":
+                raise _RefusalError(status)
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
-
-    def _is_paid(self, study: Study, message: Message, asked: Request) -> bool:
-        """Return whether a request was answered before, or is a round of a secure sum that was paid for."""
-        if self._responses.response(message.request) is not None:
-            return True
-        return asked.ask in STEPS and self.ledger().is_debited(session_request(study.digest))
+        if status == "expired":
+            return "undecided"
+        return "expired" if asked.deadline is not None and time.time() > asked.deadline else None
 
     def _confirmed_ledger(self) -> Ledger:
         """Return the ledger; refuse where people or settings are not as it recorded them."""
@@ -231,7 +233,7 @@ class Site(metaclass=Constructor):
         budget = Budget(**self.policy.budget)
         address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
         ledger = Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
-        ledger.record_site(current_state(self._folder, self.audit_log))
+        record_state(self._folder, self.audit_log, ledger)
         return ledger
 
     def ledger(self) -> Ledger:
@@ -352,7 +354,6 @@ class Site(metaclass=Constructor):
         The table stays closed: before the first answer, what they share is that of a table of 10,000 units.
 
         Args:
-            ledger: The site's ledger.
             besides: The digest of a study that is left out.
         """
         units = ledger.versions.get(self.policy.as_of)
@@ -395,7 +396,7 @@ class Site(metaclass=Constructor):
             self._check_allowed(study)
             self._check_not_withdrawn(digest)
             self._check_confirmed()
-            restore = self.audit_log.last_restore()
+            restore = self.audit_log.last("restore")
             check_is_after(decision, restore.time if restore else None)
         with self.changes.recorded():
             check_is_newer(decision, [entry.sealed for entry in self.audit_log.decisions(digest)])
@@ -405,8 +406,7 @@ class Site(metaclass=Constructor):
     def _check_confirmed(self) -> None:
         if found := self.changes.unconfirmed():
             raise StudyError(
-                expected="decisions, people and settings as this site's ledger recorded them",
-                got=str(found),
+                problem=f"Somebody has to confirm this site's settings and people first: {found}",
                 hint="put the right files back; or look at what is there, and confirm it with: dpcausal site confirm "
                 "FOLDER --by NAME --why WHY. The site does not answer before.",
             )
@@ -433,14 +433,19 @@ def _code_of(error: Exception) -> Code:
     match error:
         case _RefusalError():
             return error.code
-        case BudgetExceededError():
-            return "no_budget"
         case SessionError():
             return "refused_step"
         case MemoryError() | EngineError():
             return "stopped"
         case _:
             return "failed"
+
+
+def _is_owed(asked: Request, study: str, late: Code, ledger: Ledger) -> bool:
+    """Return whether something was debited for what is asked too late; a round of a sum ends with its deadline."""
+    if asked.ask in STEPS:
+        return late == "undecided" and ledger.is_debited(session_request(study))
+    return asked.ask == "releases" and ledger.is_debited_for(study)
 
 
 def _about(body: str, site: str) -> Message:

@@ -1,14 +1,16 @@
 """The health of a site. Nothing here opens its table or needs its key."""
 
 import contextlib
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.federation.operation.contents import Contents
+from dpcausal.federation.operation.contents import CONNECTION, MAILBOX, Contents
 from dpcausal.federation.operation.health import (
     ATTENTION,
     BROKEN,
@@ -18,6 +20,7 @@ from dpcausal.federation.operation.health import (
     check_backup,
     check_certificate,
     check_disk,
+    check_polling,
     check_serving,
     check_versions,
 )
@@ -26,11 +29,11 @@ from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.backup import NETWORKS
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.log_entry import VERSION as AUDIT_LOG_FORMAT
+from dpcausal.federation.site.policy import KEY, Policy
 from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
-from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.federation.site.site_ledger import open_ledger
-from dpcausal.ledger import Ledger
+from dpcausal.ledger import Budget, Ledger
 from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
 from dpcausal.utils.hash_chain import dated_back
 
@@ -42,15 +45,13 @@ SESSION_DAYS = 30
 
 
 def site_status(folder: Path) -> Status:
-    """Look at a site, and return what was found.
-
-    Raises:
-        StudyError: If there is no readable policy in the folder.
-    """
+    """Look at a site, and return what was found."""
     policy = Policy.read(folder)
     checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
     rest = (
+        _key(folder),
         *_sessions(folder),
+        _access(folder),
         check_disk(folder),
         check_backup(folder, Contents.of(folder, NETWORKS)),
         _versions(folder),
@@ -65,7 +66,10 @@ def kits_of(folder: Path) -> list[Path]:
 
 def _network(folder: Path) -> Iterator[Check]:
     kits = kits_of(folder)
-    if not kits:
+    joined = (folder / MAILBOX / CONNECTION).exists()
+    if joined:
+        yield from check_polling(folder / MAILBOX)
+    if not kits and not joined:
         yield Check("serving", HEALTHY, "in no network: this site answers by files", value=False)
     for kit in kits:
         suffix = f"_{kit.parent.name}" if len(kits) > 1 else ""
@@ -95,8 +99,15 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
     try:
         ledger = open_ledger(folder, policy)
         ledger.verify()
+        ledger.check_budget(Budget(**policy.budget))
+        if policy.as_of not in ledger.versions:
+            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(policy.as_of)}"
+            raise LedgerError(
+                problem=f"The ledger does not know the version {policy.as_of} of the data, which policy.toml names",
+                hint=f"declare it with: {declare}.",
+            )
     except DpcausalError as error:
-        yield Check("ledger", BROKEN, error.problem, value=False)
+        yield Check("ledger", BROKEN, f"{error.problem}: {error.hint}".rstrip("."), value=False)
         return
     witnessed = "its witness and " if policy.witness else ""
     yield Check("ledger", HEALTHY, f"whole, with {witnessed}all receipts", value=True)
@@ -136,6 +147,28 @@ def _confirmed(folder: Path) -> Iterator[Check]:
         found = Changes(folder).unconfirmed()
         words = f"{found}; confirm with: dpcausal site confirm" if found else "people and settings are as recorded"
         yield Check("confirmed", BROKEN if found else HEALTHY, words, value=not found)
+
+
+def _key(folder: Path) -> Check:
+    """Return which key signs, and since when; an older one, from a backup, signs nothing that counts elsewhere."""
+    try:
+        public, last = _site(folder).public_key, AuditLog(folder / AUDIT_LOG).last("key")
+    except DpcausalError as error:
+        return Check("key", ATTENTION, f"unknown: {error.problem}")
+    if last is None:
+        return Check("key", HEALTHY, f"{public[:12]}…, since the site was created", value=True)
+    if public != Changes(folder).current_key:
+        words = f"{KEY} is not the key since {last.at[:10]}: put that one back, or give this one to others in person"
+        return Check("key", BROKEN, words, value=False)
+    return Check("key", HEALTHY, f"{public[:12]}…, since {last.at[:10]}", value=True)
+
+
+def _access(folder: Path) -> Check:
+    """Return whether other users of the machine can read what only the site's user should."""
+    if not folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return Check("access", HEALTHY, "only the site's user can open its folder", value=True)
+    words = f"other users of this machine may open {folder}: chmod 700 it, unless a group of yours is meant to"
+    return Check("access", ATTENTION, words, value=False)
 
 
 def _sessions(folder: Path) -> Iterator[Check]:

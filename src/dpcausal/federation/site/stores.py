@@ -33,7 +33,6 @@ class Inbox:
         Of each requester the first 1,000 are stored, so that nobody crowds out the studies of others.
 
         Args:
-            text: The study.
             requester: Who sent it; empty for one that was brought by hand, which is always stored.
         """
         digest = digest_of_text(text)

@@ -44,10 +44,6 @@ def drill_workspace(file: Path) -> Status:
     """Restore a workspace into an empty place, and return what of it works there.
 
     Its store is verified, its keys are read, and its mailbox is started on this machine and answers a signed call.
-
-    Raises:
-        StudyError: If the file is not a backup of a workspace, or was changed.
-        LedgerError: If the store of requests in it is damaged.
     """
     with tempfile.TemporaryDirectory(prefix="dpcausal-drill") as temporary:
         place = Path(temporary) / "workspace"
@@ -59,10 +55,6 @@ def drill_site(file: Path) -> Status:
     """Restore a site into an empty place, and return what of it works there.
 
     Its ledger and audit log are verified, and it answers a request: with a refusal, since a stranger signed it.
-
-    Raises:
-        StudyError: If the file is not a backup of a site, or was changed.
-        LedgerError: If the audit log in it is damaged.
     """
     with tempfile.TemporaryDirectory(prefix="dpcausal-drill") as temporary:
         place = Path(temporary) / "site"

@@ -31,7 +31,6 @@ class Fourier(metaclass=Constructor):
     Their frequencies are spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
 
     Attributes:
-        covariates: The covariates.
         width: The kernel's width in half ranges: effects of profiles this far apart have little to do with each other.
         n_features: How many features; each has two functions, a cosine and a sine.
         seed: Which features; public, and nothing private depends on it.

@@ -22,11 +22,7 @@ from dpcausal.utils.other_names import Constructor
 
 @dataclass(frozen=True)
 class Cells(metaclass=Constructor):
-    """One function for each group of a partition: 1 for its members and 0 for everyone else.
-
-    Attributes:
-        by: The covariates that define the groups.
-    """
+    """One function for each group of a partition: 1 for its members and 0 for everyone else."""
 
     disjoint: ClassVar[bool] = True
     level: ClassVar[bool] = False

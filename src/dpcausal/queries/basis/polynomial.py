@@ -29,7 +29,6 @@ class Polynomial(metaclass=Constructor):
     -1 or 1 for each but the first.
 
     Attributes:
-        covariates: The covariates.
         degree: The largest degree; 1 for effects that are linear in covariates.
     """
 

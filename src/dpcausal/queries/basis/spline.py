@@ -28,7 +28,6 @@ class Spline(metaclass=Constructor):
     Functions of a number are cubic B-splines on equal pieces of its range.
 
     Attributes:
-        covariates: The covariates.
         pieces: Into how many pieces a range is cut; each number has three functions more than that.
     """
 

@@ -22,11 +22,6 @@ _STYLES = (
 def arm_curves_plot(curves: ArmCurves, *, bands: bool = True, level: float = 0.95) -> "Figure":
     """Draw each arm's curve at the points of its grid, with bands that hold for all points of all arms at once.
 
-    Args:
-        curves: The curves.
-        bands: Whether to draw the bands.
-        level: Their level.
-
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Survival, Treatment
         >>> schema = Schema(treatment=Treatment("drug"), outcome=Real("months", 0, 60), covariates=[Binary("died")])

@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from dpcausal.errors import MissingExtraError
+from dpcausal.errors import require_library
 from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
@@ -14,18 +14,10 @@ _MAX_LENGTH = 40
 
 
 def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
-    """Return an empty figure of this size in inches, and its axes.
+    """Return an empty figure of this size in inches, and its axes."""
+    require_library("matplotlib", "draws figures", "plots")
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise MissingExtraError(
-            problem="The library matplotlib, which draws figures, is not installed",
-            hint="pip install 'dpcausal[plots]'.",
-        ) from None
     figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

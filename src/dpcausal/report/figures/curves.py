@@ -57,7 +57,6 @@ def effect_plot(
     """Draw the effect over the range of one covariate, with its pointwise interval and its simultaneous band.
 
     Args:
-        curve: The curve.
         covariate: A numeric covariate.
         at: Values of the other covariates; by default the middle of the range, or the first listed value.
         alpha: One minus the confidence level.

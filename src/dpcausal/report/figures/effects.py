@@ -52,7 +52,6 @@ def site_forest_plot(effect: Effect, interval: tuple[float, float] | None = None
     """Draw a forest plot: each site's estimate, a square sized by its weight, and below them the pooled effect.
 
     Args:
-        effect: The pooled effect.
         interval: Its 95 % interval, if it was computed already.
     """
     sites = [share for share in effect.sites if share.estimate is not None]

@@ -88,12 +88,7 @@ NIST: Topics = (
 
 
 def guidelines(report: ReportInputs, numbers: dict[str, int]) -> Section:
-    """List, for each guideline that fits the design, the section that addresses each of its topics.
-
-    Args:
-        report: The report.
-        numbers: The number of each section, by its key; 0 on the first page.
-    """
+    """List, for each guideline that fits the design, the section that addresses each of its topics."""
     trial = report.study is not None and report.study.design == "trial"
     observational = report.study is not None and report.study.design == "observational"
     fitting: list[tuple[str, Topics]] = []

@@ -43,8 +43,6 @@ def smooth_bound(sizes: Int64s, n: int, beta: float) -> float:
 
     Args:
         sizes: The number of treated and of control units in each stratum of the public list, empty ones too.
-        n: The number of units.
-        beta: The smoothness.
 
     Returns:
         The bound in ticks of the outcome.

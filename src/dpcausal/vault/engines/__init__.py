@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,10 @@ def check_size(size: int, limit: int) -> None:
         )
 
 
+Kernel = Callable[[Batch], Batch]
+"""What makes of some rows, as columns, the numbers that are wanted of them, as columns of its own."""
+
+
 class Engine(Protocol):
     """A coerced table that can add up integers exactly: the result does not depend on order, threads or batches.
 
@@ -116,17 +120,11 @@ class Engine(Protocol):
         ...
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once, in any order, for what cannot be added up, such as matching.
 
         Args:
-            columns: The coerced columns.
             limit: The most units that a table may have to be read so; a larger one is refused. Public.
             kernel: What makes of some rows the numbers that are wanted, row by row, as columns of its own; the rows
                 themselves if left out. Engines run it where the rows are, and bring nothing else from there.
@@ -135,28 +133,16 @@ class Engine(Protocol):
         ...
 
 
-@runtime_checkable
-class SchemaEngine(Engine, Protocol):
-    """An engine that can read its table through another schema of the same columns."""
-
-    def with_schema(self, schema: Schema) -> Engine:
-        """Return the same table seen through another schema of the same columns, such as one with narrower bounds."""
-        ...
-
-
 def with_schema(engine: Engine, schema: Schema) -> Engine:
-    """Return the same table seen through another schema.
-
-    Raises:
-        EngineError: If the engine has one schema only.
-    """
-    if not isinstance(engine, SchemaEngine):
+    """Return the same table seen through another schema of the same columns, such as one with narrower bounds."""
+    seen_through: Callable[[Schema], Engine] | None = getattr(engine, "with_schema", None)
+    if seen_through is None:
         raise EngineError(
             expected="an engine with the method with_schema",
             got=type(engine).__name__,
             hint="open another vault on the same table and ledger, with that schema: narrower bounds, or required=[…].",
         )
-    return engine.with_schema(schema)
+    return seen_through(schema)
 
 
 def adds_products(engine: Engine, features: int) -> bool:
@@ -199,7 +185,7 @@ class ObservedEngine:
         check_workers(self._engine)
 
     def with_schema(self, schema: Schema) -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema`."""
         other = copy.copy(self)
         other._engine = with_schema(self._engine, schema)  # noqa: SLF001 (its own copy)
         return other
@@ -215,12 +201,7 @@ class ObservedEngine:
             return self._engine.fold(columns, kernel)
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once; see `Engine.collect`."""
         with self._reading("collect"):

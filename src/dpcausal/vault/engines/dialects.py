@@ -18,7 +18,6 @@ class Dialect:
         folded: A text as `cells.folded` has it, in letters that every function for texts is safe with, whatever bytes
             the text is made of.
         written: Bytes as they stand in a folded text.
-        quoted: A text as a constant.
         pattern: A pattern as a constant, from one whose every quantifier that could be possessive is.
         days: A date, or a time without time zone, as days since 1970-01-01, a DOUBLE.
     """

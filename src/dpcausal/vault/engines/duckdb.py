@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpcausal.schema.schema import Schema
-    from dpcausal.vault.engines import Batch, ExactInts
+    from dpcausal.vault.engines import Batch, ExactInts, Kernel
 
 Passes = Callable[[], AbstractContextManager[duckdb.DuckDBPyRelation]]
 """The table anew for each pass, for one that can be read only once, such as a stream; left when the pass is over."""
@@ -143,7 +143,6 @@ class DuckDBEngine:
 
         Args:
             relation: The table; with `passes` only its columns.
-            schema: What is public about it.
             batch: How many rows a kernel sees at once.
             connection: Where the relation comes from, if that is a connection of our own: it is kept open, and tells
                 how far a pass is.
@@ -199,12 +198,7 @@ class DuckDBEngine:
         return total
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: "Callable[[Batch], Batch] | None" = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: "Kernel | None" = None, *, whole: bool = False
     ) -> "Batch":
         """Return all rows at once; see `Engine.collect`."""
         check_size(int(self.aggregate({}, ["1"], whole=True)[0]), limit)
@@ -214,7 +208,7 @@ class DuckDBEngine:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def with_schema(self, schema: "Schema") -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema` of the engines."""
         other = copy.copy(self)  # which shares the lock: a relation answers one thread at a time
         other._schema, other._outside = schema, schema.units_may_be_outside  # noqa: SLF001 (its own copy)
         other._coerced()  # noqa: SLF001 (its own copy)

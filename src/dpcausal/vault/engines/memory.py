@@ -14,6 +14,7 @@ from dpcausal.vault.engines import (
     OUTSIDE,
     Batch,
     ExactInts,
+    Kernel,
     check_size,
     compared,
     exact_ints,
@@ -61,12 +62,7 @@ class MemoryEngine:
         return total
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: Kernel | None = None, *, whole: bool = False
     ) -> Batch:
         """Return all rows at once; see `Engine.collect`."""
         check_size(len(self._columns["treatment"]), limit)

@@ -38,7 +38,7 @@ class ProgressEngine(ObservedEngine):
         return totals
 
     def with_schema(self, schema: Schema) -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema` of the engines."""
         other = super().with_schema(schema)
         other._share = getattr(other._engine, "share", self._share)  # noqa: SLF001 (its own copy)
         return other

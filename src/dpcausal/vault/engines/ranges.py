@@ -56,10 +56,7 @@ class ValueRange:
     """What an expression can be.
 
     Attributes:
-        kind: The type that it is computed in.
         low: Its least value; None where it may be anything of its type, NULL and NaN too.
-        high: Its greatest value.
-        whole: Whether it has no fraction.
     """
 
     kind: Kind
@@ -105,11 +102,6 @@ class Rules:
 
 def query_ranges(select: sge.Expr, source: Columns, rules: Rules) -> Columns:
     """Return what the columns of a query can be, given those of the table that it reads.
-
-    Args:
-        select: The query.
-        source: What the columns of the table can be.
-        rules: What the engine computes safely.
 
     Raises:
         EngineError: If some number is not shown to be within the type that an engine computes it in.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from dpcausal.schema.schema import Schema
-    from dpcausal.vault.engines import Batch, ExactInts
+    from dpcausal.vault.engines import Batch, ExactInts, Kernel
 
 Got = TypeVar("Got")
 
@@ -86,7 +86,7 @@ class SparkEngine:
         self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
 
     def with_schema(self, schema: "Schema") -> "SparkEngine":
-        """Return the same frame seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same frame seen through another schema; see `with_schema` of the engines."""
         return SparkEngine(self._frame, schema)
 
     def check_workers(self) -> None:
@@ -140,12 +140,7 @@ class SparkEngine:
         return total
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: "Callable[[Batch], Batch] | None" = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: "Kernel | None" = None, *, whole: bool = False
     ) -> "Batch":
         """Return all rows at once; see `Engine.collect`."""
         check_size(int(self.aggregate({}, ["1"], whole=True)[0]), limit)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpcausal.schema.columns import Column
     from dpcausal.schema.schema import Schema
     from dpcausal.schema.treatment import EveryArm, Treatment
-    from dpcausal.vault.engines import Batch, ExactInts
+    from dpcausal.vault.engines import Batch, ExactInts, Kernel
     from dpcausal.vault.engines.duckdb import DuckDBEngine
     from dpcausal.vault.engines.ranges import Kind
 
@@ -65,13 +65,7 @@ class WarehouseEngine:
     __slots__ = ("_families", "_here", "_schema", "_streamed", "_warehouse")
 
     def __init__(self, warehouse: Warehouse, schema: "Schema", streamed: "DuckDBEngine") -> None:
-        """Open an engine over a table.
-
-        Args:
-            warehouse: The table.
-            schema: What is public about it.
-            streamed: The same table as DuckDB reads it.
-        """
+        """Open an engine over a table."""
         self._warehouse, self._schema, self._streamed = warehouse, schema, streamed
         own = warehouse.families
         columns = dict(zip(column_names(schema), (*schema.columns, schema.treatment.every_arm), strict=True))
@@ -102,18 +96,13 @@ class WarehouseEngine:
         return self._streamed.fold(columns, kernel)
 
     def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: "Callable[[Batch], Batch] | None" = None,
-        *,
-        whole: bool = False,
+        self, columns: Sequence[str], limit: int, kernel: "Kernel | None" = None, *, whole: bool = False
     ) -> "Batch":
         """Return all rows at once; see `Engine.collect`."""
         return self._streamed.collect(columns, limit, kernel, whole=whole)
 
     def with_schema(self, schema: "Schema") -> Self:
-        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        """Return the same table seen through another schema; see `with_schema` of the engines."""
         return type(self)(self._warehouse, schema, self._streamed.with_schema(schema))
 
     def share(self, units: int) -> float | None:

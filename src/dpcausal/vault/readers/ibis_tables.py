@@ -33,9 +33,6 @@ class IbisTable:
     """The declared columns of a table expression.
 
     Every pass runs the expression anew. It must give the same rows at every pass, and fail at no value.
-
-    Attributes:
-        columns: An Arrow table without rows that has the columns of the stream.
     """
 
     __slots__ = ("_backend", "_table", "columns")

@@ -45,12 +45,7 @@ _FEWEST = 0.02
 
 
 def inspect(place: str, schema: Schema) -> Iterator[str]:
-    """Yield what whoever keeps a table should know before anybody asks it, line by line.
-
-    Args:
-        place: Where the table is, as for a vault.
-        schema: What is declared about it.
-    """
+    """Yield what whoever keeps a table should know before anybody asks it, line by line."""
     yield from mistakes_in_lines(place)
     engine = _opened(place, schema)
     ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608
@@ -162,13 +157,7 @@ def _ends(numbers: str, engine: DuckDBEngine) -> Iterator[list[tuple[float, int]
 
 
 def _apart(end: list[tuple[float, int]], first: float, third: float) -> Iterator[tuple[float, int]]:
-    """Yield the repeated numbers at one end that stand apart from all others.
-
-    Args:
-        end: The numbers from the end inwards, each with how often it is there.
-        first: The first quartile.
-        third: The third quartile.
-    """
+    """Yield the repeated numbers at one end that stand apart from all others."""
     gaps = [abs(outer - inner) for (outer, _), (inner, _) in itertools.pairwise(end)]
     rising = len(end) > 1 and end[0][0] < end[1][0]
     ways = [first - value if rising else value - third for value, _ in end[:-1]]

@@ -64,9 +64,6 @@ class PostgresTable:
     deleted meanwhile, anywhere in the database, keep their space until the transaction ends, since it could still see
     them. So let go of the vault when its work is done, or open it on a replica. A server that is set to end idle
     transactions will end this one too; then every further pass fails.
-
-    Attributes:
-        columns: An Arrow table without rows that has the columns of the stream.
     """
 
     __slots__ = ("__weakref__", "_connection", "_lock", "_select", "_source", "_summed", "columns")

@@ -40,13 +40,21 @@ def test_commands_lead_from_an_invitation_to_an_effect(tmp_path: Path) -> None:
         joined = run("site", "join-mailbox", north, invited.stdout.strip().splitlines()[-1])
         assert "north joined the mailbox" in joined.output
         asking = ("federation", "run", workspace, tmp_path / "study.toml", "--mailbox", "--attempts", 1, "--json")
-        assert run(*asking, "--timeout", 0).exit_code == 1
+        asked = run("federation", "ask", workspace, tmp_path / "study.toml", "--mailbox")
+        assert asked.exit_code == 0, asked.output
+        assert "north was asked" in asked.output
+        assert "Collect the answers with: dpcausal federation run" in asked.output
         assert server.workspace.roster.sites.keys() == {"north"}
+        old = server.workspace.roster.sites["north"].key
+        assert "The mailbox knows the new key" in run("site", "rotate-key", north).output
         polled = run("site", "poll", north, "--once")
         assert polled.exit_code == 0
         assert "outcome=answered" in polled.output
         answered = run(*asking, "--timeout", 20)
         assert answered.exit_code == 0, answered.output
+        assert "north has a new key, signed with its old one" in answered.output
+        member = server.workspace.roster.sites["north"]
+        assert (member.key != old, list(member.former)) == (True, [old])
         effect = json.loads(answered.stdout[answered.stdout.index("{") :])
         assert [each["status"] for each in effect["sites"]] == ["answered"]
         status = json.loads(run("federation", "mailbox", "status", workspace, "--json").stdout)

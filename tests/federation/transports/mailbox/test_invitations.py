@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcausal.errors import StudyError, TransportError
+from dpcausal.errors import CertificateError, StudyError
 from dpcausal.federation.transports.mailbox.authority import AUTHORITY, SERVER, fingerprint_of, last_day
 from dpcausal.federation.transports.mailbox.invitations import Invitation
 from dpcausal.federation.transports.mailbox.serve import serve
@@ -66,7 +66,7 @@ def test_renewed_certificate_has_the_same_authority(tmp_path: Path) -> None:
 def test_expired_certificate_is_not_served(tmp_path: Path) -> None:
     mailbox = Mailbox.create(tmp_path / "mailbox", ADDRESS, "sqlite:///mailbox.db", {}, 1)
     mailbox.renew(0)
-    with pytest.raises(TransportError, match="expired"):
+    with pytest.raises(CertificateError, match="expired"):  # commands end with exit status 3
         serve(mailbox, "127.0.0.1:0", 1, 1)
 
 

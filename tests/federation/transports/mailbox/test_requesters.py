@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from dpcausal.federation.protocol.messages import Request
+from dpcausal.federation.protocol.rotation import sign_rotation
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.transports.mailbox.store import MailboxStore
 from tests.federation.transports.mailbox.conftest import Desk
@@ -109,9 +110,18 @@ def take_part_as_a_site(held: Held) -> None:
         assert held.desk.call("ben", method, target) == (401, {"code": "unknown"})
 
 
+def replace_a_key(held: Held) -> None:
+    """Send the record of a rotation that the site has signed, and read those of its sites."""
+    record = sign_rotation(held.desk.key("north"), Key.make("north", held.desk.folder / "next.key"))
+    assert held.desk.call("ben", "POST", "/rotations", {"text": record}) == (401, {"code": "unknown"})
+    assert held.desk.call("ben", "GET", "/rotations") == (200, {"rotations": []})
+
+
 ATTEMPTS: dict[str, tuple[Callable[[Held], None], ...]] = {
     "POST /invitations": (invite_again, replace_an_open_invitation),
     "POST /revocations": (revoke,),
+    "POST /rotations": (replace_a_key,),
+    "GET /rotations": (replace_a_key,),
     "GET /sites": (list_sites,),
     "GET /messages": (read_messages,),
     "POST /collected": (collect_messages,),

@@ -1,8 +1,5 @@
 """Certificates that are not valid: processes end with words and exit code 3, at the start and while they run."""
 
-import contextlib
-import io
-import json
 import os
 import re
 import subprocess
@@ -10,11 +7,9 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
-from nvflare import cli
 from typer.testing import CliRunner
 
 from dpcausal.cli import app
@@ -24,6 +19,7 @@ from dpcausal.federation.transports.nvflare import provision
 from dpcausal.federation.transports.nvflare.certificates import Validity
 from dpcausal.federation.transports.nvflare.provision import create_authority, install_kit, request_kit, sign
 from dpcausal.federation.transports.nvflare.transport import FlareTransport
+from tests.support.nvflare_commands import nvflare_here
 from tests.support.slow import sampled
 
 pytestmark = pytest.mark.xdist_group("federation")
@@ -31,20 +27,6 @@ pytestmark = pytest.mark.xdist_group("federation")
 LIBRARIES = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 needs_faketime = pytest.mark.skipif(not LIBRARIES, reason="no libfaketime in /usr/lib")
 SECONDS = 60
-
-
-def nvflare_here(folder: Path, *command: object) -> dict[str, Any]:
-    """Run a command of NVFlare in this process. `test_provision` runs them as the library does, each in its own."""
-    printed, mask, places = io.StringIO(), os.umask(0o077), list(sys.path)
-    words = patch.object(sys, "argv", ["nvflare", "--format", "json", *map(str, command)])
-    home = patch.dict(os.environ, HOME=str(folder))
-    try:
-        with words, home, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-            cli.main()
-    finally:
-        os.umask(mask)
-        sys.path[:] = places
-    return dict(json.loads(printed.getvalue().splitlines()[-1])["data"])
 
 
 @pytest.fixture(scope="module")

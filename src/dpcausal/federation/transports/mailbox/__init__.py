@@ -6,3 +6,7 @@ drop a text, and it cannot forge one. Any number of its processes may share one 
 `calls` signs and verifies calls, `invitations` and `authority` admit sites and servers, `store` is the database,
 `server` and `serve` are the server; `client`, `poller` (a site) and `transport` (a coordinator) call it.
 """
+
+from dpcausal.errors import require_library
+
+require_library("urllib3", "calls the mailbox", "federation")

@@ -49,14 +49,7 @@ class CallFailedError(TransportError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """The content of the header of a signed call.
-
-    Attributes:
-        name: The name of the caller.
-        stamp: The caller's time, in microseconds.
-        digest: The SHA-256 of the body.
-        signature: The signature.
-    """
+    """The content of the header of a signed call."""
 
     name: str
     stamp: int
@@ -65,15 +58,7 @@ class Credentials:
 
 
 def sign_call(key: Key, audience: str, method: str, target: str, body: bytes) -> str:
-    """Return the header that authenticates a call.
-
-    Args:
-        key: The key of the caller.
-        audience: The address of the server.
-        method: The method of the call.
-        target: The path, with its query.
-        body: The body; empty if there is none.
-    """
+    """Return the header that authenticates a call."""
     stamp, digest = time.time_ns() // 1000, hashlib.sha256(body).hexdigest()
     signature = key.private.sign(_signed(audience, method, target, key.owner, stamp, digest))
     return f"{SCHEME} {key.owner}:{stamp}:{digest}:{signature.hex()}"

@@ -48,9 +48,7 @@ class Client:
     """Calls one mailbox server.
 
     Args:
-        address: The address of the server.
         authority: The certificate of its authority, in PEM.
-        key: The key that signs calls.
         timeout: Seconds to wait for the server.
         place: Where the server is called instead, `https://127.0.0.1:8443` for instance; its certificate is still held
             against the address, for which calls are signed.
@@ -66,11 +64,7 @@ class Client:
     def call(
         self, method: str, path: str, document: Mapping[str, Any] | None = None, **query: object
     ) -> dict[str, Any]:
-        """Make a signed call, and return the document in its reply.
-
-        Raises:
-            CallFailedError: If it failed, for one of a fixed list of reasons.
-        """
+        """Make a signed call, and return the document in its reply."""
         target = f"{path}?{urlencode(query)}" if query else path
         body = b"" if document is None else json.dumps(document).encode()
         header = sign_call(self._key, self.address, method, target, body)

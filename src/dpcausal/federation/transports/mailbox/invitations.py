@@ -28,10 +28,8 @@ class Invitation:
     """What a token holds.
 
     Attributes:
-        address: The address of the server.
         authority: The certificate of the server's authority, in PEM.
         site: The name of the site that is invited.
-        secret: The secret, in hexadecimal digits.
         expires: The time until which it is valid, in seconds since 1970.
     """
 
@@ -55,11 +53,7 @@ class Invitation:
 
     @classmethod
     def from_token(cls, token: str) -> Self:
-        """Read a token.
-
-        Raises:
-            StudyError: If it is not a token, or not a whole one.
-        """
+        """Read a token."""
         invitation = None
         try:
             text = token.strip().removeprefix(_PREFIX)

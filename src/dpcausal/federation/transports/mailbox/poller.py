@@ -8,13 +8,17 @@ import contextlib
 import json
 import secrets
 import threading
+import time
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import tomli_w
 
 from dpcausal.errors import DpcausalError, StudyError, redact_errors
+from dpcausal.federation.operation.contents import CONNECTION
+from dpcausal.federation.operation.heartbeat import Heartbeat
 from dpcausal.federation.protocol.messages import Message
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.transports.mailbox.authority import AUTHORITY
@@ -26,25 +30,18 @@ from dpcausal.utils.durable_files import replace_file
 EVERY = 30.0
 """Seconds between two polls."""
 
-_CONNECTION = "connection.toml"
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _RANDOM = secrets.SystemRandom()
 
 
 def join_mailbox(folder: Path, token: str, key: Key) -> str:
-    """Join a mailbox with a token, remember it in a folder, and return the address of its server.
-
-    Args:
-        folder: The folder for the connection and for messages that are to be sent.
-        token: The token that `dpcausal federation invite` printed.
-        key: The key of the site.
-    """
+    """Join a mailbox with a token, remember it in a folder, and return the address of its server."""
     invitation = Invitation.from_token(token)
     invitation.check_valid(key.owner)
     join(invitation, key)
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / AUTHORITY).write_text(invitation.authority, encoding="ascii")
-    (folder / _CONNECTION).write_text(tomli_w.dumps({"address": invitation.address}), encoding="utf-8")
+    (folder / CONNECTION).write_text(tomli_w.dumps({"address": invitation.address}), encoding="utf-8")
     return invitation.address
 
 
@@ -55,13 +52,24 @@ def client_in(folder: Path, key: Key) -> Client:
 
 
 def connected_address(folder: Path) -> str:
-    """Return the address of the server that was joined in a folder.
+    """Return the address of the server that was joined in a folder."""
+    with redact_errors(OSError, ValueError, KeyError, instead=lambda _: _not_joined(folder)):
+        return str(tomllib.loads((folder / CONNECTION).read_text(encoding="utf-8"))["address"])
+
+
+def announce_rotation(folder: Path, record: str, *keys: Key) -> None:
+    """Send the record of a rotation to the mailbox that was joined in a folder, with the old key or, again, the new.
 
     Raises:
-        StudyError: If none was joined.
+        CallFailedError: If the server has neither key, or cannot be reached.
     """
-    with redact_errors(OSError, ValueError, KeyError, instead=lambda _: _not_joined(folder)):
-        return str(tomllib.loads((folder / _CONNECTION).read_text(encoding="utf-8"))["address"])
+    old, new = keys
+    try:
+        client_in(folder, old).call("POST", "/rotations", {"text": record})
+    except CallFailedError as error:
+        if error.reason != "unknown":
+            raise
+        client_in(folder, new).call("POST", "/rotations", {"text": record})
 
 
 class Outbox:
@@ -94,27 +102,29 @@ class Poller:
     """Polls a mailbox for a site.
 
     Args:
-        client: Calls the server.
-        outbox: Stores messages until they are sent.
         answer: Answers a signed request with a signed message.
         log: Called with a line for each study that was answered or refused, and when the connection changes.
         every: Seconds between two polls, on average.
+        beats: The folder for a heartbeat, which the site's status reads; None for no heartbeat.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
         client: Client,
         outbox: Outbox,
         answer: Callable[[str], str],
         log: Callable[[str], None],
         every: float = EVERY,
+        beats: Path | None = None,
     ) -> None:
         self._client, self._outbox, self._answer, self._log, self._every = client, outbox, answer, log, every
+        self._beats, self._beat = beats, Heartbeat(started=time.time(), every=every)
         self._failures = 0
         self._state = ""
 
     def run(self, stop: threading.Event) -> None:
         """Poll until stopped."""
+        self._note(self._beat)
         while not stop.wait(self.turn()):
             pass
 
@@ -158,7 +168,14 @@ class Poller:
                 sent += self._send(place, message)
                 after = place
         self._report("connected", "event=connected")
+        self._note(replace(self._beat, contact=time.time()))
         return sent
+
+    def _note(self, beat: Heartbeat) -> None:
+        """Write a heartbeat, if there is a folder for it."""
+        self._beat = beat
+        if self._beats is not None:
+            beat.write(self._beats)
 
     def _requests(self, after: int) -> list[tuple[int, str]]:
         reply = self._client.call("GET", "/requests", after=after)

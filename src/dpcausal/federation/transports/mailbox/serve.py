@@ -6,8 +6,9 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-from dpcausal.errors import TransportError
+from dpcausal.errors import CertificateError
 from dpcausal.federation.operation.deadline_worker import DeadlineWorker
+from dpcausal.federation.operation.ports import check_may_listen
 from dpcausal.federation.transports.mailbox.authority import SERVER, last_day, server_context
 from dpcausal.federation.transports.mailbox.server import create_app, print_line
 from dpcausal.federation.transports.mailbox.settings import Mailbox
@@ -17,22 +18,18 @@ from dpcausal.federation.transports.mailbox.store import MailboxStore
 def serve(mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
     """Serve until stopped.
 
-    Args:
-        mailbox: The mailbox.
-        listen: The interface and port to listen on.
-        workers: The number of processes.
-        threads: The number of threads, and of connections to the database, of each process.
-
     Raises:
-        TransportError: If the certificate of the server has expired, or the database cannot be used.
+        CertificateError: If the certificate of the server has expired.
+        TransportError: If the database cannot be used.
     """
     ends = last_day(mailbox.folder / SERVER)
     if ends < datetime.now(UTC):
-        raise TransportError(
+        raise CertificateError(
             expected="a valid certificate of the server",
             got=f"one that expired at {ends:%Y-%m-%d %H:%M} UTC",
             hint="renew it with: dpcausal federation mailbox renew FOLDER.",
         )
+    check_may_listen(listen)
     MailboxStore(mailbox.database_address, 1).create(mailbox.requesters)
     print_line(f"event=start address={mailbox.address} listen={listen} workers={workers} threads={threads}")
     _Gunicorn(mailbox, listen, workers, threads).run()

@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol.messages import Message, Request
+from dpcausal.federation.protocol.rotation import claimed_rotation, verified_rotation
 from dpcausal.federation.protocol.signatures import claimed_body, opened
 from dpcausal.federation.transports.mailbox.calls import (
     LONGEST_MESSAGE,
@@ -53,7 +54,6 @@ def create_app(store: MailboxStore, address: str, log: Callable[[str], None] | N
     """Return the application.
 
     Args:
-        store: The database.
         address: The address under which sites and coordinators call the server; calls are signed for it.
         log: Called with a line for each event; by default it is printed.
     """
@@ -73,6 +73,8 @@ def create_app(store: MailboxStore, address: str, log: Callable[[str], None] | N
         ("POST", "/collected", server.collect),
         ("POST", "/invitations", server.invite),
         ("POST", "/revocations", server.revoke),
+        ("POST", "/rotations", server.rotate),
+        ("GET", "/rotations", server.rotations),
         ("GET", "/sites", server.sites),
     ):
         app.add_url_rule(
@@ -199,6 +201,26 @@ class _Server:
             _refuse("not_found")
         self._log(f"event=revocation requester={requester} site={site}")
         return {}
+
+    def rotate(self) -> dict[str, Any]:
+        """Replace the key of a site by the one that its old key vouches for. The same record may come again."""
+        site, key = self._caller("site", _LONGEST_OTHER)
+        text = _document(_LONGEST_OTHER, {"text": str})["text"]
+        try:
+            if claimed_rotation(text).new == key:  # it called with its new key, since a reply was lost
+                return {}
+            rotation = verified_rotation(text, site, key)
+        except TransportError:
+            _refuse("malformed")
+        if not self._store.rotate(site, key, rotation.new, text):
+            _refuse("unknown")
+        self._log(f"event=rotation site={site}")
+        return {}
+
+    def rotations(self) -> dict[str, Any]:
+        """Return the records of rotated keys, for the requester that invited the sites."""
+        requester, _ = self._caller("requester")
+        return {"rotations": [{"site": site, "text": text} for site, text in self._store.rotations(requester)]}
 
     def sites(self) -> dict[str, Any]:
         """Return what is known about each site of a requester."""

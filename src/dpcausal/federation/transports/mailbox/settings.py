@@ -24,7 +24,6 @@ class Mailbox:
     """A mailbox in a folder: its settings, its authority and the server's certificate.
 
     Attributes:
-        folder: The folder.
         address: The address under which sites and coordinators call the server.
         database: The SQLAlchemy address of the database; the file of a relative one is in the folder.
         requesters: The public keys of those who may send requests, by name.
@@ -57,11 +56,7 @@ class Mailbox:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the mailbox in a folder.
-
-        Raises:
-            StudyError: If there is none.
-        """
+        """Read the mailbox in a folder."""
         with redact_errors(OSError, ValueError, instead=lambda error: _absent(folder, error)):
             document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
         check_format(FILE, document, VERSION, {})

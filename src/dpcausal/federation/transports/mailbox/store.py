@@ -79,6 +79,13 @@ _INVITATIONS = Table(
     Column("expires", BigInteger, nullable=False),
     Column("used_by", String(64), nullable=False, default=""),
 )
+_ROTATIONS = Table(
+    "mailbox_rotations",
+    _TABLES,
+    Column("place", _NUMBER, primary_key=True, autoincrement=True),
+    Column("site", String(64), nullable=False),
+    Column("text", Text, nullable=False),
+)
 _REQUESTS = Table(
     "mailbox_requests",
     _TABLES,
@@ -113,10 +120,7 @@ class SiteStatus:
     """What the mailbox knows about a site.
 
     Attributes:
-        site: The name of the site.
-        key: Its public key.
         binding: The proof of its key, for the coordinator.
-        revoked: Whether it is refused.
         seen: The time of its last call, in seconds since 1970; 0 if there was none.
         waiting: The number of the requester's requests that it has not answered.
     """
@@ -130,12 +134,7 @@ class SiteStatus:
 
 
 class MailboxStore:
-    """The database of a mailbox.
-
-    Args:
-        address: An SQLAlchemy address, of PostgreSQL or SQLite.
-        connections: The largest number of connections of this process.
-    """
+    """The database of a mailbox."""
 
     def __init__(self, address: str, connections: int) -> None:
         self._engine = _engine(address, connections)
@@ -223,6 +222,22 @@ class MailboxStore:
                 return True
             used_by = connection.execute(select(_INVITATIONS.c.used_by).where(invitation)).scalar_one_or_none()
             return used_by == key
+
+    def rotate(self, site: str, old: str, new: str, text: str) -> bool:
+        """Replace the key of a site, store the record for the requester, and return whether it had the old key."""
+        current = and_(_is_caller("site", site), _CALLERS.c.key == old, _CALLERS.c.revoked.is_(False))
+        with self._transaction() as connection:
+            if not connection.execute(update(_CALLERS).where(current).values(key=new)).rowcount:
+                return False
+            connection.execute(insert(_ROTATIONS).values(site=site, text=text))
+            return True
+
+    def rotations(self, requester: str) -> list[tuple[str, str]]:
+        """Return the records of rotated keys of a requester's sites, with their sites, the oldest first."""
+        own = and_(_CALLERS.c.role == "site", _CALLERS.c.name == _ROTATIONS.c.site, _CALLERS.c.inviter == requester)
+        wanted = select(_ROTATIONS.c.site, _ROTATIONS.c.text).join(_CALLERS, own).order_by(_ROTATIONS.c.place)
+        with self._transaction() as connection:
+            return [(site, text) for site, text in connection.execute(wanted)]
 
     def revoke(self, inviter: str, site: str) -> bool:
         """Refuse a site of the inviter from now on, and return whether there was one."""

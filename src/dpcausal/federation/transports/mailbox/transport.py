@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dpcausal.errors import TransportError
+from dpcausal.errors import StudyError, TransportError
 from dpcausal.federation.coordinator.roster import Member
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.messages import Message, request_id
@@ -20,6 +20,7 @@ from dpcausal.federation.transports.mailbox.invitations import Invitation
 from dpcausal.federation.transports.mailbox.settings import Mailbox
 from dpcausal.utils.durable_files import replace_file
 from dpcausal.utils.hash_chain import digest_of_text
+from dpcausal.utils.validation import is_name
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 _PERMANENT = {"unknown", "certificate", "clock", "malformed", "too_large", "forbidden", "not_found"}
@@ -27,11 +28,7 @@ _RANDOM = secrets.SystemRandom()
 
 
 class MailboxTransport:
-    """Sends requests through a mailbox server, which sites poll.
-
-    Args:
-        client: Calls the server, with the key of the study's requester.
-    """
+    """Sends requests through a mailbox server, which sites poll."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -78,11 +75,7 @@ class MailboxTransport:
             )
 
     def withdraw(self, requests: Sequence[str]) -> None:
-        """Close the deliveries of requests that sites have not answered.
-
-        Raises:
-            CallFailedError: If the server cannot be reached, or refuses.
-        """
+        """Close the deliveries of requests that sites have not answered."""
         self._client.call("POST", "/withdrawals", {"requests": list(requests)})
         self._client.close()
 
@@ -143,13 +136,34 @@ def admit_joined(client: Client, folder: Path, workspace: Workspace) -> dict[str
     return keys
 
 
+def accept_rotations(client: Client, workspace: Workspace) -> dict[str, str]:
+    """Record the new keys of sites in the roster, and return what came of each record that was not recorded before."""
+    try:
+        records = _listed(client.call("GET", "/rotations"), "rotations")
+    except CallFailedError as error:
+        if error.reason != "not_found":  # a server of before this version
+            raise
+        return {}
+    found: dict[str, str] = {}
+    for each in records:
+        try:
+            if rotation := workspace.accept_key(each["text"]):
+                found[rotation.site] = "has a new key, signed with its old one"
+        except (TransportError, StudyError) as error:  # the server could have made it up
+            found[each["site"] if is_name(each["site"]) else "a site"] = (
+                f"sent a new key that does not count: {error.problem}"
+            )
+    return found
+
+
 def _listed(reply: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """Return the list in a reply, checked."""
     kinds = {"place": int, "site": str, "text": str, "key": str, "binding": str}
     found = reply.get(name)
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
         held = all(isinstance(value, kinds.get(key, object)) for each in found for key, value in each.items())
-        needed = {"place", "site", "text"} if name == "messages" else {"site", "key", "binding"}
+        parts = {"messages": {"place", "site", "text"}, "sites": {"site", "key", "binding"}}
+        needed = parts.get(name, {"site", "text"})
         if held and all(needed <= each.keys() for each in found):
             return found
     raise CallFailedError("malformed", got="an unreadable reply", hint="check the server's version.")

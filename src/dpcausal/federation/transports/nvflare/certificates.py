@@ -32,15 +32,7 @@ _COORDINATOR = "renew it with dpcausal federation renew FOLDER."
 
 @dataclass(frozen=True)
 class Validity:
-    """When a kit can be used: while both its certificate and that of its authority are valid.
-
-    Attributes:
-        kit: The kit's path.
-        start: The first moment.
-        end: The last moment.
-        name: The name in the kit's certificate.
-        remedy: How to renew it.
-    """
+    """When a kit can be used: while both its certificate and that of its authority are valid."""
 
     kit: Path
     start: datetime
@@ -50,11 +42,7 @@ class Validity:
 
     @classmethod
     def of(cls, kit: Path) -> "Validity":
-        """Read the certificates of a kit.
-
-        Raises:
-            CertificateError: If a certificate is missing or cannot be read.
-        """
+        """Read the certificates of a kit."""
         own = _read(next(iter(sorted(kit.glob("startup/[cs]*.crt"))), kit / "startup" / "client.crt"))
         root = _read(kit / "startup" / "rootCA.pem")
         name = own.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value
@@ -67,11 +55,7 @@ class Validity:
         return (self.end - now) // _DAY
 
     def check(self, now: datetime) -> None:
-        """Raise unless the kit can be used now.
-
-        Raises:
-            CertificateError: If its certificate has expired or is not valid yet.
-        """
+        """Raise unless the kit can be used now."""
         if now > self.end:
             raise CertificateError(
                 expected="a certificate that has not expired",
@@ -96,11 +80,7 @@ class Validity:
 
 
 def check_certificate(kit: Path) -> None:
-    """Raise unless a kit can be used now; print a warning if its certificate expires soon.
-
-    Raises:
-        CertificateError: If its certificate has expired, is not valid yet, or cannot be read.
-    """
+    """Raise unless a kit can be used now; print a warning if its certificate expires soon."""
     validity, now = Validity.of(kit), datetime.now(UTC)
     validity.check(now)
     if warning := validity.warning(now):
@@ -154,11 +134,6 @@ def keep_server_key(new: Path, old: Path, authority: Path) -> None:
 
     Sites hold tokens that the server signed with its key. With another key, a restarted server would refuse them until
     each site is restarted too.
-
-    Args:
-        new: The new kit, with a certificate for another key.
-        old: The kit with the key.
-        authority: The folder of the authority.
     """
     certificate, key_file = new / "startup" / "server.crt", old / "startup" / "server.key"
     issued = x509.load_pem_x509_certificate(certificate.read_bytes())

@@ -44,11 +44,7 @@ def harden(kit: Path) -> None:
 
 
 def check_hardened(kit: Path) -> None:
-    """Check that a kit's settings are exactly the hardened ones.
-
-    Raises:
-        TransportError: If some differ. The error lists them.
-    """
+    """Check that a kit's settings are exactly the hardened ones."""
     found = list(_permissive(kit))
     if found:
         raise TransportError(
@@ -97,7 +93,7 @@ def _hardened(kit: Path) -> dict[str, dict[str, Any]]:
     if is_site(kit):
         startup = _read(kit / "startup" / "fed_client.json")
         return {
-            "local/authorization.json": _site_rights(),
+            "local/authorization.json": _rights(lead={"submit_job": "any"}),
             "local/resources.json": _site(),
             "local/comm_config.json": _communication() | {"backbone": {"connect_generation": 1}},
             "startup/fed_client.json": {
@@ -114,11 +110,6 @@ def _hardened(kit: Path) -> dict[str, dict[str, Any]]:
         "local/comm_config.json": _communication() | {"grpc": _streams()},
         "startup/fed_server.json": {"format_version": 2, "servers": servers},
     }
-
-
-def _site_rights() -> dict[str, Any]:
-    """Return the rights at a site: the requester may submit jobs, and nobody may do anything else."""
-    return _rights(lead={"submit_job": "any"})
 
 
 def _site() -> dict[str, Any]:

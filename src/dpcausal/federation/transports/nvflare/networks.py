@@ -38,7 +38,6 @@ def network_of(folder: Path, federation: str = "", *, pending: bool = False) -> 
     """Return the folder of one network.
 
     Args:
-        folder: The site's folder.
         federation: The name of the federation; not needed if there is only one.
         pending: Whether only networks count in which the site waits for the answer to a request.
 

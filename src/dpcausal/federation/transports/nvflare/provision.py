@@ -40,7 +40,6 @@ def create_authority(folder: Path, federation: str, host: str, port: int = 8002,
 
     Args:
         folder: A new folder. Whoever can read it can admit anyone to the network.
-        federation: The name of the federation.
         host: The host name of the server, as sites reach it.
         port: The port of the server.
         days: The validity of the certificates of server and requester. That of the authority is ten years.
@@ -65,13 +64,7 @@ def create_authority(folder: Path, federation: str, host: str, port: int = 8002,
 
 
 def add_requester(folder: Path, name: str, days: int = DAYS) -> Path:
-    """Create the kit of another requester, and return it.
-
-    Args:
-        folder: The folder that `create_authority` created.
-        name: The name of the requester.
-        days: The validity of the certificate.
-    """
+    """Create the kit of another requester, and return it."""
     return _create_kit(folder, kit_of(folder, name), _requester(name), days)
 
 
@@ -85,10 +78,6 @@ def renew(folder: Path, days: int = DAYS) -> list[Path]:
 
     The authority, its fingerprint and the server's key stay the same, so that sites need nothing new. A running server
     uses its new certificate after a restart. Requesters have new keys too.
-
-    Args:
-        folder: The folder that `create_authority` created.
-        days: The validity of the certificates.
     """
     host = json.loads((folder / "profile.yml").read_text(encoding="utf-8"))["server"]["host"]
     kits = {
@@ -107,11 +96,7 @@ def renew(folder: Path, days: int = DAYS) -> list[Path]:
 
 
 def fingerprint_of(folder: Path) -> str:
-    """Return the fingerprint of a federation's authority, as `create_authority` returned it.
-
-    Args:
-        folder: The folder that `create_authority` created.
-    """
+    """Return the fingerprint of a federation's authority, as `create_authority` returned it."""
     certificate = ssl.PEM_cert_to_DER_cert((folder / "authority" / "rootCA.pem").read_text(encoding="ascii"))
     return f"SHA256:{hashlib.sha256(certificate).digest().hex(':').upper()}"
 
@@ -121,7 +106,6 @@ def request_kit(folder: Path, federation: str, site: str) -> Path:
 
     Args:
         folder: A new folder. The key stays in it.
-        federation: The name of the federation.
         site: The name of the site, as in its policy.
     """
     return _request(folder, federation, {"name": site, "type": "client"})
@@ -143,12 +127,6 @@ def sign(folder: Path, request: Path, site: str, days: int = DAYS) -> Path:
 
     The signed file of an earlier request is replaced.
 
-    Args:
-        folder: The folder that `create_authority` created.
-        request: The site's request.
-        site: The site's name.
-        days: The validity of its certificate.
-
     Raises:
         TransportError: If the request is for another name or role, for instance for an administrator.
     """
@@ -167,8 +145,6 @@ def install_kit(folder: Path, signed: Path, fingerprint: str) -> Path:
     """Create the site's kit from the signed request.
 
     Args:
-        folder: The folder that `request_kit` created.
-        signed: The file that the coordinator sent back.
         fingerprint: The fingerprint of the authority, learned over another channel than the file.
 
     Raises:

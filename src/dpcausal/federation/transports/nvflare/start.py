@@ -14,10 +14,6 @@ from dpcausal.federation.transports.nvflare.hardening import check_hardened
 def start_site(kit: Path, folder: Path) -> NoReturn:
     """Replace this process by that of a site, which connects to the server and waits for requests.
 
-    Args:
-        kit: The kit that `provision.install_kit` created.
-        folder: The site's folder, with its policy.
-
     Raises:
         TransportError: If the kit is not hardened. Nothing was started.
         CertificateError: If the kit's certificate has expired or is not valid yet.

@@ -22,11 +22,7 @@ _PAUSE = 1.0
 
 @dataclass(frozen=True)
 class FlareTransport:
-    """Sends requests through an NVFlare server.
-
-    Attributes:
-        kit: The requester's kit, which `provision.create_authority` created.
-    """
+    """Sends requests through an NVFlare server."""
 
     kit: Path
 
