@@ -64,8 +64,8 @@ def wide(count: int) -> dpc.Schema:
 
 
 def test_delta_is_used_where_it_means_less_noise() -> None:
-    assert says("choosing.md", "for trials, strata and regressions on one covariate.")
-    assert says("choosing.md", "It is smaller when a query returns many numbers, from two covariates on,")
+    assert says("choosing.md", "for trials, strata and regressions on up to three covariates.")
+    assert says("choosing.md", "It is smaller when a query returns many numbers, from about four covariates on,")
     for n in (2_000, 20_000):
         table = dpc.Rehearsal(wide(4), n=n, outcome_sd=15, covariate_sd=0.5)
         for plain in (dpc.DifferenceInMeans(), dpc.Stratification(by=[dpc.Cut("x0", [0.5])])):
@@ -74,7 +74,7 @@ def test_delta_is_used_where_it_means_less_noise() -> None:
             asked = dpc.RegressionAdjustment([f"x{place}" for place in range(count)])
             receipts = asked.estimate(table, **AT).receipts
             (moments,) = (each for each in receipts if each.query.endswith("regression_moments"))
-            assert (moments.delta == 0) == (count == 1)
+            assert (moments.delta == 0) == (count <= 3)
 
 
 def test_units_from_which_a_regression_is_worth_rehearsing_in_a_trial() -> None:

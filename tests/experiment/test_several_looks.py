@@ -225,7 +225,7 @@ def test_a_new_version_that_has_not_grown_is_not_drawn(tmp_path: Path) -> None:
     for _ in range(2):  # schedulers try again
         found = command(tmp_path, "--table", first, *second)
         assert found.exit_code != 0
-    assert "nobody has entered" in found.output.replace("\n", " ")
+        assert "nobody has entered" in found.output.replace("\n", " ")
     answers = [entry.kind for entry in ledger.entries()]
     grown = ["--new-version", "--as-of", "week 2 again", "--look", "2"]
     found = command(tmp_path, "--table", f"{tmp_path}/2.parquet", *grown)

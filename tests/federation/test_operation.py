@@ -69,6 +69,7 @@ def test_sites_that_are_not_connected_are_named(workspace: Workspace) -> None:
 def test_end_of_the_mailboxs_certificate_is_told_thirty_days_before(workspace: Workspace) -> None:
     mailbox = Mailbox.create(workspace.folder / "mailbox", "https://localhost:8443", "sqlite:///mailbox.db", {}, 90)
     levels = {90: "healthy", 32: "healthy", 29: "attention", 0: "broken"}
+    found: dict[str, Any] = {}
     for days, level in levels.items():
         mailbox.renew(days)
         found = look(workspace.folder)[1]["certificate_mailbox"]

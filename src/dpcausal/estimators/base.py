@@ -153,7 +153,7 @@ def _handling(names: Sequence[str], declared: Schema, seen: Sequence[Schema]) ->
     schema = next((each for each in reversed(seen) if each.scales), declared)
     columns = [column for column in schema.covariates if isinstance(column, Indicator)]
     found = [column.name for column in columns if column.of.name in names and column not in declared.covariates]
-    return *schema.covariate_handling([*name_tuple(names), *found]), *_shapes(names, schema)
+    return *_shapes(names, schema), *schema.covariate_handling([*name_tuple(names), *found])
 
 
 def _shapes(names: Sequence[str], schema: Schema) -> tuple[str, ...]:

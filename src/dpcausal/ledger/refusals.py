@@ -23,7 +23,8 @@ def there_already(store: Store) -> LedgerError:
     """Refuse to create a ledger where there is one."""
     return LedgerError(
         problem=f"There is a ledger already at {store.address}",
-        hint="use that one: a second ledger for the same people would add to its budget.",
+        hint="use that one: a second ledger for the same people would add to its budget. In Python "
+        "Ledger.open_or_create(…) opens it, with the arguments of create.",
     )
 
 

@@ -92,7 +92,7 @@ def test_roster_shows_the_days_of_certificates(browser: Browser, workspace: Path
     assert "badge attention" in page
     assert "20 days" in page
     assert "300 days" in page
-    assert "none from this network" in page  # south's
+    assert "none: by mailbox or by files" in page  # south's
 
 
 def test_nobody_decides_at_the_coordinator(browser: Browser) -> None:

@@ -147,7 +147,7 @@ CRASHES = {
 
 
 def count(folder: Path, kind: str) -> int:
-    return [entry.kind for entry in Ledger(f"sqlite:///{folder / 'ledger.db'}").entries()].count(kind)
+    return sum(entry.kind == kind for entry in Ledger(f"sqlite:///{folder / 'ledger.db'}").entries())
 
 
 def released_by(ledger: Ledger) -> list[object]:

@@ -66,9 +66,14 @@ class Workspace:
         """Return the key of a requester."""
         if not is_name(name) or not self.key_file(name).is_file():
             made = sorted(file.stem for file in self.folder.glob("*.key"))
+            if not made:
+                raise StudyError(
+                    problem=f"{self.folder} is not a workspace: it has no key of a requester",
+                    hint="correct the folder, or create a workspace with: dpcausal federation init FOLDER NAME.",
+                )
             raise StudyError(
                 problem=f"{self.folder} has no key of {name!r}, the study's requester; it has keys of "
-                f"{', '.join(made) or 'nobody'}",
+                f"{', '.join(made)}",
                 hint="name another requester in the study, or create one with: dpcausal federation add-requester "
                 "FOLDER NAME.",
             )

@@ -162,8 +162,9 @@ class Site(metaclass=Constructor):
         paid for in time. The rest goes on, since it costs nothing.
         """
         status = self._status(message.study, asked.study)
-        if status not in ("approved", "expired"):
-            raise _RefusalError(status)
+        match status:
+            case "rejected" | "undecided" | "withdrawn":
+                raise _RefusalError(status)
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
         if status == "expired":
