@@ -21,6 +21,7 @@ from dpcausal.uncertainty.interval import NoiseTerm
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
 from dpcausal.utils.arrays import Array
 from dpcausal.utils.hash_chain import digest_of
+from dpcausal.utils.validation import did_you_mean
 
 ValueOf = Callable[[str], Numbers]
 """What returns the released number of a name: itself, or where a formula is differentiated, a complex one."""
@@ -64,6 +65,9 @@ class Receipt:
         """The number of queries that the debit paid for."""
         return self.query.count(_AND) + 1
 
+
+_SHOWN = 12
+"""How many names an error lists."""
 
 _AND = " + "
 """What stands between the names of queries that were paid for together."""
@@ -240,11 +244,11 @@ class Release:
 
     def value(self, name: str) -> float:
         """Return the noisy number of this name."""
-        return self.values[self.names.index(name)]
+        return self.values[self._place(name)]
 
     def scale(self, name: str) -> float:
         """Return the size of the noise in the number of this name."""
-        scale = self.scales[self.names.index(name)]
+        scale = self.scales[self._place(name)]
         if scale is None:
             raise QueryError(
                 expected="a number whose noise has a public size",
@@ -252,6 +256,15 @@ class Release:
                 hint="the size of this noise is private; the answer holds a noisy number about it.",
             )
         return scale
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise QueryError(
+                problem=f"This release has no number named {name!r}"[:300],
+                hint=f"{did_you_mean(name, self.names)}its numbers are {', '.join(self.names[:_SHOWN])}"
+                + (", …" if len(self.names) > _SHOWN else "."),
+            )
+        return self.names.index(name)
 
     def variance(self, name: str) -> float:
         """Return the variance of the noise in the number of this name."""

@@ -91,7 +91,8 @@ def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int) ->
         raise QueryError(
             expected=f"a query out of {', '.join(queries.QUERIES)}",
             got=type(query).__name__,
-            hint="only these questions may be asked of a table.",
+            hint="only these questions may be asked of a table. For sums of your own write "
+            "CustomSums({'n': '1', 'total': 'centred(score)'}), or a FormulaEstimator.",
         )
     if n > query.most_units:
         raise TableError(
