@@ -3,6 +3,7 @@
 import datetime as dt
 import gc
 import gzip
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -279,8 +280,12 @@ def test_copy_in_unicode_is_private_and_goes_with_its_owner(tmp_path: Path) -> N
 
 
 def test_text_that_is_folded_as_it_is_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant: DuckDB's own functions fail at text that is not Unicode, so one cell would stop the table."""
+    """The mutant: DuckDB's own functions fail at text that is not Unicode, so one cell would stop the table.
+
+    The error ends a database for good, so it is none that the next test gets.
+    """
     monkeypatch.setitem(vars(DUCKDB), "folded", "lower({})".format)
+    monkeypatch.setattr(sys.modules[__name__], "pooled_connection", duckdb.connect)
     with pytest.raises(EngineError):
         test_cell_read_by_a_rule_leaves_other_cells_alone(4, "relation")
 
