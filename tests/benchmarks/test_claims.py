@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coverage
-from benchmarks.papers.paper import written
 from checks import evidence
 
 ROOT = Path(__file__).parents[2]
@@ -101,11 +99,6 @@ def test_limitations_say_where_intervals_covered_least() -> None:
     words = f"{doubly[0].removesuffix(' %')} and {doubly[1]} of the intervals given covered, in 100 runs each"
     assert says(page, words, "realistic")
     assert says(page, f"`RegressionAdjustment` had {regression[0].removesuffix(' %')} and {regression[1]}")
-
-
-def test_coverage_is_said_as_it_is_stored() -> None:
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert written(text, {"coverage": coverage.page()}) == text
 
 
 def test_limitations_say_how_far_plans_curves_and_pooling_were_off() -> None:
