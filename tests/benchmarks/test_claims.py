@@ -30,13 +30,6 @@ def test_docs_ratio_of_heuristic_and_learner_is_the_stored_one() -> None:
     }
     better = [at for at, (theirs, ours) in both.items() if theirs < ours]
     assert says("conditional.md", f"`RLearner` in {len(better)} of {len(both)} cells from epsilon 1 on")
-    theirs, ours = zip(*(both["Dataset 2", 10_000, epsilon] for epsilon in (1.0, 2.0, 4.0, 8.0)), strict=True)
-
-    def listed(numbers: tuple[float, ...]) -> str:
-        *first, last = (f"{number:.2f}" for number in numbers)
-        return f"{', '.join(first)} and {last}"
-
-    assert says("conditional.md", f"{listed(theirs)} at epsilon 1, 2, 4 and 8, against {listed(ours)}")
 
 
 def test_the_default_rule_where_all_sites_have_one_effect() -> None:
