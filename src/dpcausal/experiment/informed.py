@@ -105,7 +105,7 @@ def informed(metrics: Sequence[Metric], found: Mapping[str, Found], spread: floa
 
 
 @dataclass(frozen=True)
-class Noise:
+class ExpectedNoise:
     """The noise to expect of an experiment.
 
     Attributes:
@@ -125,7 +125,11 @@ class Noise:
 
 
 def shared(
-    metrics: Sequence[Metric], earlier: Sequence[Metric], found: Mapping[str, Found], noise: Noise, within: float
+    metrics: Sequence[Metric],
+    earlier: Sequence[Metric],
+    found: Mapping[str, Found],
+    noise: ExpectedNoise,
+    within: float,
 ) -> tuple[Metric, ...]:
     """Return metrics with shares of the budget as their weights, as `Experiment.informed_by` describes them.
 
@@ -184,7 +188,7 @@ def shares(fair: Sequence[float], needs: Sequence[float], weights: Sequence[floa
 
 
 def _need(  # noqa: PLR0913, PLR0917
-    metric: Metric, earlier: Metric, known: Found, below: Found | None, noise: Noise, within: float
+    metric: Metric, earlier: Metric, known: Found, below: Found | None, noise: ExpectedNoise, within: float
 ) -> float:
     """Return the share at which noise makes an interval no more than so much wider; infinite if none is enough.
 
