@@ -80,6 +80,6 @@ def test_more_metrics_of_a_platform_are_as_narrow_as_without_privacy(monkeypatch
         assert sum(each.weight for each in later.metrics) == pytest.approx(30)
         lines = card(later).lines
         widths[within] = np.array([math.hypot(1, line.privacy_sd / errors[line.metric]) for line in lines])
-    within = {aim: int((each <= 1.05).sum()) for aim, each in widths.items()}
-    assert within[0.05] >= max(20, within[0.0] + 5)
+    near = {aim: int((each <= 1.05).sum()) for aim, each in widths.items()}
+    assert near[0.05] >= max(20, near[0.0] + 5)
     assert np.sqrt(widths[0.05] ** 2 - 1).max() < 1.6 * np.sqrt(widths[0.0] ** 2 - 1).max()
