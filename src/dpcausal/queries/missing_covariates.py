@@ -8,8 +8,8 @@ from typing import ClassVar, Self, TypeGuard
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.coerced import covariate
-from dpcausal.queries.features import covariates_named
-from dpcausal.queries.query import Norm
+from dpcausal.queries.features import covariates_named, with_indicators
+from dpcausal.queries.query import Norm, Sensitivity
 from dpcausal.queries.summing import CovariateQuery
 from dpcausal.schema.columns import Column, indicator_of
 from dpcausal.schema.expectations import Expectations
@@ -44,6 +44,10 @@ class MissingCovariates(CovariateQuery):
         names = [indicator_of(column).name for column in self._columns(schema)]
         counted = {name: covariate(name, schema) for name in names}
         return (Sums({}, {}, counted, dict.fromkeys(counted, Fraction(1)), everyone=True),)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them: each count by 1, all together."""
+        return super().sensitivity(with_indicators(schema, self.indicated), protects, norm)
 
     def _columns(self, schema: Schema) -> Sequence[Real]:
         columns = covariates_named(self.covariates, schema)

@@ -11,6 +11,7 @@ from dpcausal.queries import (
     GRID,
     CovariateCounts,
     CovariateSums,
+    MissingCovariates,
     Query,
     ScoreCounts,
     Sensitivity,
@@ -96,6 +97,19 @@ def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
         return Answer({**counts, **twice})
 
     answer_by(patch, CovariateCounts, answer)
+
+
+@mutant("missing covariates charged for one of three", sensitivity_of(MissingCovariates))
+def one_missing(patch: pytest.MonkeyPatch) -> None:
+    _bounded_by(patch, MissingCovariates, lambda query, bound: bound / len(query.covariates))
+
+
+@mutant("missing covariates charged as if outcomes alone could change", sensitivity_of(MissingCovariates))
+def missing_for_outcomes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = MissingCovariates.sensitivity
+    patch.setattr(
+        MissingCovariates, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
+    )
 
 
 @mutant("covariates weighted beyond the largest weight", sensitivity_of(WeightedCovariates, covariates=ALL))
