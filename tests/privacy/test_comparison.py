@@ -76,7 +76,7 @@ def largest_loss(claim: Claim) -> float:
     losses = []
     for rest in RESTS:
         outside: dict[str, Any] = {}  # who leaves by the arm leaves the same table, whatever the unit was
-        for kind in KINDS:
+        for kind in (*KINDS, dict(KINDS[0]) | {"age": None}) if claim.query.indicated else KINDS:
             left = OUTSIDE if claim.guarantee.protects == "record" else without_outcome(kind)
             if repr(left) not in outside:
                 outside[repr(left)] = claim.answer(catalogue.assemble([*rest, left]))

@@ -99,17 +99,17 @@ def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, CovariateCounts, answer)
 
 
-@mutant("missing covariates charged for one of three", sensitivity_of(MissingCovariates))
-def one_missing(patch: pytest.MonkeyPatch) -> None:
-    _bounded_by(patch, MissingCovariates, lambda query, bound: bound / len(query.covariates))
+@mutant("missing covariates charged for half of one", sensitivity_of(MissingCovariates))
+def half_missing(patch: pytest.MonkeyPatch) -> None:
+    _bounded_by(patch, MissingCovariates, lambda _, bound: bound / 2)
 
 
-@mutant("missing covariates charged as if outcomes alone could change", sensitivity_of(MissingCovariates))
-def missing_for_outcomes(patch: pytest.MonkeyPatch) -> None:
-    sensitivity = MissingCovariates.sensitivity
-    patch.setattr(
-        MissingCovariates, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
-    )
+@mutant("missing covariates counted twice", sensitivity_of(MissingCovariates))
+def twice_missing(patch: pytest.MonkeyPatch) -> None:
+    def twice(sums: Sums) -> Sums:
+        return replace(sums, whole={name: 2 * number for name, number in sums.whole.items()})
+
+    add_up_others(patch, MissingCovariates, twice)
 
 
 @mutant("covariates weighted beyond the largest weight", sensitivity_of(WeightedCovariates, covariates=ALL))
