@@ -173,3 +173,11 @@ def test_a_trial_does_not_pay_for_values_that_confound_nothing() -> None:
         assert result.effect
         assert len(result.effect.receipts) == asked
         assert not any("nobody counts" in text for text in result.effect.assumptions)
+
+
+@pytest.mark.parametrize("propensity", [None, 0.5])
+def test_learners_count_where_treatment_was_not_randomised(propensity: float | None) -> None:
+    learner = dpc.RLearner(covariates=FOUR, basis=dpc.Polynomial(["a"]), propensity=propensity)
+    curve = learner.estimate(dpc.Rehearsal(typical(), n=20_000), epsilon=4.0)
+    assert ("missing_covariates" in [each.query for each in curve.receipts]) == (propensity is None)
+    assert sum(each.epsilon for each in curve.receipts) == pytest.approx(4)
