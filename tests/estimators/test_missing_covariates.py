@@ -128,6 +128,7 @@ def test_intervals_allow_for_values_that_numbers_with_typical_ones_lack(
     effect = kind(covariates=FOUR).estimate(fresh_noise(confounded(0.1), typical(indicator=indicator)), epsilon=4.0)
     low, high = effect.interval()
     assert low < 1 < high < low + 0.8
+    assert effect.standard_error
     assert abs(effect.estimate - 1) > 1.96 * effect.standard_error  # without the allowance it would not cover
     assert any(note.startswith("units without a value: a about 1") for note in effect.notes)
     assert not any("nobody counts" in text for text in effect.assumptions)
@@ -165,10 +166,10 @@ def test_price_of_counting_covariates_is_a_small_power_of_two_and_noise_hides_li
 
 
 def test_a_trial_does_not_pay_for_values_that_confound_nothing() -> None:
-    for design, asked in (("trial", 1), ("observational", 2)):
-        study = dpc.Study(
-            name="s", question="?", schema=typical(), estimator=dpc.RegressionAdjustment(FOUR), epsilon=4, design=design
-        )
+    observational = dpc.Study(
+        name="s", question="?", schema=typical(), estimator=dpc.RegressionAdjustment(FOUR), epsilon=4
+    )
+    for study, asked in ((replace(observational, design="trial"), 1), (observational, 2)):
         result = study.evaluate(fresh_noise(confounded(0.0), typical()))
         assert result.effect
         assert len(result.effect.receipts) == asked
