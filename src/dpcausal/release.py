@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dpcausal import queries
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Event, Guarantee, Rule, exact
-from dpcausal.queries import CovariateCounts, Query
+from dpcausal.queries import CovariateCounts, MissingCovariates, Query
 from dpcausal.queries.calibration import Asked, Noise
 from dpcausal.schema.schema import Schema
 from dpcausal.uncertainty.derivatives import Numbers, slopes
@@ -129,6 +129,9 @@ def as_of(receipts: Sequence[Receipt]) -> str | None:
     return next((version for version, _ in versions), None)
 
 
+_COUNTS = (CovariateCounts.name, MissingCovariates.name)
+
+
 def stored_on(receipts: Sequence[Receipt]) -> str | None:
     """Return the days of answers that were in a ledger already; None where every answer was read from its table.
 
@@ -138,7 +141,7 @@ def stored_on(receipts: Sequence[Receipt]) -> str | None:
         >>> stored_on([Receipt("arm_moments", 1.0, 0.0, on="2026-06-30", stored=True)])
         '2026-06-30'
     """
-    results = [receipt for receipt in receipts if receipt.query != CovariateCounts.name] or receipts
+    results = [receipt for receipt in receipts if receipt.query not in _COUNTS] or receipts
     days = dict.fromkeys(receipt.on or "an earlier day" for receipt in results if receipt.stored)
     return ", ".join(days) if days else None
 

@@ -233,6 +233,10 @@ class AdditiveSource(WrappedSource):
         return ()
 
 
+class RandomisedSource(WrappedSource):
+    """A source whose treatment was randomised: values that are missing hide no confounding, and are not counted."""
+
+
 class OwnQueriesSource(WrappedSource):
     """A source that an estimator asks its own queries only, and that it does not ask for missing outcomes as well."""
 

@@ -19,7 +19,7 @@ from dpcausal.rehearsal.pricing import outstanding_cost
 from dpcausal.release import Release
 from dpcausal.results.effect import Estimator
 from dpcausal.schema.columns import Column
-from dpcausal.source import AdditiveSource, RecordingSource, Source, SummedSource, WrappedSource
+from dpcausal.source import AdditiveSource, RandomisedSource, RecordingSource, Source, SummedSource, WrappedSource
 
 N = 4_000
 RANDOM = np.random.default_rng(5)
@@ -186,11 +186,26 @@ def test_restored_copy_answers_what_it_holds(tmp_path: Path) -> None:
         assert (found.scales == first.scales) == is_stored
 
 
-def test_declared_typical_values_need_no_query() -> None:
+def test_declared_typical_values_need_a_count_of_missing_values_only() -> None:
     typical = dpc.Real("creatinine", 0.1, 15, typical=(0.6, 1.8), transform="log")
     source = vault(replace(SCHEMA, covariates=[typical, *COLUMNS[1:]]))
     found = with_scales(source, ["creatinine", "smoker"], EIGHT)
-    assert (spent(source), found.rest, found.receipts) == (0, EIGHT, ())
+    paid = spent(source)
+    assert 0 < paid <= EIGHT.epsilon / 30
+    assert (found.rest.epsilon + paid, [each.query for each in found.receipts]) == (8, ["missing_covariates"])
+    again = with_scales(source, ["creatinine", "smoker"], EIGHT)
+    assert (spent(source), again.rest, again.scales) == (paid, found.rest, found.scales)
+    assert found.lacking == {"creatinine": pytest.approx(0.15, abs=0.03)}
+    assert found.covariates == ("creatinine", "smoker", "creatinine is missing")
+    assert any(note.startswith("units without a value: creatinine about 1") for note in found.notes)
+    for other in (
+        RandomisedSource(source),
+        SummedSource(source),
+    ):  # no bias in the one, alike at all sites in the other
+        assert with_scales(other, ["creatinine"], EIGHT).receipts == ()
+    hidden = with_scales(source, ["creatinine"], dpc.Guarantee(epsilon=0.1))
+    assert (hidden.receipts, hidden.rest.epsilon) == ((), 0.1)
+    assert "are not counted" in hidden.notes[0]
     assert found.scales["creatinine"].quantile(0.5) == pytest.approx((0.6 * 1.8) ** 0.5)
     both = RecordingSource(source)
     with_scales(both, COVARIATES, EIGHT)

@@ -59,7 +59,7 @@ def test_nothing_is_allowed_for_where_typical_values_are_right(name: str) -> Non
     assert not effect.warnings
     said = "about 90 % of units are within the declared typical values, and values far beyond count alike in models"
     assert f"{said}: a 1.4 to 4.6, b 1.4 to 4.6" in effect.assumptions
-    assert any(text.startswith("few units lack a value") and text.endswith(": a, b") for text in effect.assumptions)
+    assert not any("lack a value" in text for text in effect.assumptions)  # which is counted
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
-from dpcausal.queries import GRID, QUERIES, CovariateCounts, question
+from dpcausal.queries import GRID, QUERIES, CovariateCounts, MissingCovariates, question
 from dpcausal.queries.covariate_counts import COARSE, EACH, FINE
 from dpcausal.queries.features import with_indicators
 from dpcausal.queries.profiles import ticks_of
@@ -102,7 +102,8 @@ def test_every_other_query_depends_on_who_is_compared(kind: type[dpc.queries.Que
     schema = standard_schema()
     for query in kind.examples(schema):
         asked = question(query, ONE, schema, None)
-        assert bool(asked["required"]) == (kind is not CovariateCounts and not kind.counts_missing)
+        of_all_units = kind in (CovariateCounts, MissingCovariates) or kind.counts_missing
+        assert bool(asked["required"]) != of_all_units
 
 
 def test_expected_counts_are_normal_between_the_bounds() -> None:

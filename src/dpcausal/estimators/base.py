@@ -1,13 +1,14 @@
 """How estimators here are called, for people who know other libraries."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from dpcausal.errors import ArgumentError, GuaranteeError
+from dpcausal.estimators.covariate_scales import missing_counted
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.estimators.plausibility import with_warnings
 from dpcausal.estimators.scale_ends import beyond_typical, left_at_ends, mostly_at_an_end
@@ -19,7 +20,7 @@ from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Indicator
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
-from dpcausal.source import RecordingSource, Source, units_compared
+from dpcausal.source import RandomisedSource, RecordingSource, Source, is_within, units_compared
 from dpcausal.utils.other_names import OtherNames, check_fit
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
@@ -133,6 +134,7 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
         compared, noise_sd = _compared(result, source, recording.releases) if counted[0] is None else counted
         unused = [column.name for column in source.schema.covariates if names and column.name not in names_in(self)]
         notes = (f"declared, but not adjusted for: {', '.join(unused)}",) if unused else ()
+        known = {name for each in recording.releases for name in missing_counted(each.query)}
         seen = zip(recording.releases, recording.schemas, strict=True)
         left = {name: share for each in seen for name, share in left_at_ends(each[0], source, each[1]).items()}
         return replace(
@@ -141,28 +143,36 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
             compared=compared,
             compared_sd=noise_sd,
             no_interval=result.no_interval or mostly_at_an_end(left),
-            assumptions=(*result.assumptions, *_handling(names, source.schema, recording.schemas)),
+            assumptions=(*result.assumptions, *_handling(names, source, recording.schemas, known)),
             notes=tuple(dict.fromkeys((*result.notes, *notes))),
         )
 
     return handled
 
 
-def _handling(names: Sequence[str], declared: Schema, seen: Sequence[Schema]) -> tuple[str, ...]:
+def _handling(
+    names: Sequence[str], source: Source, seen: Sequence[Schema], counted: Collection[str]
+) -> tuple[str, ...]:
     """Return as what missing cells of covariates counted in models, which may have given scales and indicators."""
+    declared = source.schema
     schema = next((each for each in reversed(seen) if each.scales), declared)
     columns = [column for column in schema.covariates if isinstance(column, Indicator)]
     found = [column.name for column in columns if column.of.name in names and column not in declared.covariates]
-    return *_shapes(names, schema), *schema.covariate_handling([*name_tuple(names), *found])
+    known = names if is_within(source, RandomisedSource) else counted
+    return *_shapes(names, schema, known), *schema.covariate_handling([*name_tuple(names), *found])
 
 
-def _shapes(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """Return what models take to be true of numbers that have a scale: where they are, and how they act."""
+def _shapes(names: Sequence[str], schema: Schema, counted: Collection[str]) -> tuple[str, ...]:
+    """Return what models take to be true of numbers that have a scale: where they are, and how they act.
+
+    Args:
+        counted: Those of which it is known how many values are missing, or of which that leaves nothing in.
+    """
     numbers = [each for each in schema.covariates if isinstance(each, Real) and each.scale and each.name in names]
     typical = [f"{each.name} {each.typical[0]:,g} to {each.typical[1]:,g}" for each in numbers if each.typical]
     unshaped = [each.name for each in numbers if not each.transform]
     halfway = "acting in models halfway between the value and its normal score, as no transform is declared"
-    never = (*(schema.unit.added if schema.unit else ()), *schema.required)
+    never = (*(schema.unit.added if schema.unit else ()), *schema.required, *counted)
     uncounted = [each.name for each in numbers if each.typical and not each.indicator and each.name not in never]
     lack = "few units lack a value, since what it confounds among them stays in; with typical values nobody counts them"
     within = "about 90 % of units are within the declared typical values, and values far beyond count alike in models"

@@ -10,7 +10,7 @@ import numpy as np
 from dpcausal.estimators.narrower import narrower, noise_sd
 from dpcausal.estimators.scale_fit import SKEW_SD, FittedScale, fit_scale, typical_scale
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import CovariateCounts
+from dpcausal.queries import CovariateCounts, MissingCovariates, Query
 from dpcausal.queries.covariate_counts import COARSE, EACH
 from dpcausal.queries.features import covariates_named
 from dpcausal.rehearsal import Rehearsal
@@ -19,7 +19,16 @@ from dpcausal.schema.columns import indicator_of
 from dpcausal.schema.expectations import MISSING
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
-from dpcausal.source import Source, answered, has_declared_scales, innermost, is_scalable, scaled
+from dpcausal.source import (
+    RandomisedSource,
+    Source,
+    answered,
+    has_declared_scales,
+    innermost,
+    is_scalable,
+    is_within,
+    scaled,
+)
 
 _SHARES, _USUAL = (0.025, 0.05, 0.1, 0.2), 0.1
 """The shares of an estimator's epsilon that may go to the counts, where they are not stored yet; and from which on it
@@ -37,6 +46,15 @@ In more noise counts are not worth their price, and are not asked for."""
 
 _LEAST_MISSING, _MISSING_SDS = 0.01, 3.0
 """Whether a value is missing enters models where the share is above the first and so many sds of its noise."""
+
+_MISSING_PART = 1 / 30
+"""The most of epsilon that may go to counting missing values of numbers that declare typical ones."""
+
+_MISSING_WANTED, _MISSING_WORST = 0.0025, 0.04
+"""The sd of the noise in their share that is precise enough, and one beyond which nothing is asked."""
+
+_LEAST_EPSILON = 2.0**-19
+"""The smallest epsilon that a guarantee may have, as a power of two."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +84,14 @@ class ScaledCovariates:
 def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee) -> ScaledCovariates:
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 
-    Numbers that declare `typical` need no query. For all others of the schema together there is one, `CovariateCounts`,
-    for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and none where even that
-    would be too noisy to find where values are. A stored answer to it is used again for nothing. The answer that this
-    same call paid for counts as its own: the call then has the same rest as the first time, and gives the same again.
-    Where answers are added up over sites, there are scales of numbers that declare `typical` only.
+    Numbers that declare `typical` need no query for their scale. For all others of the schema together there is one,
+    `CovariateCounts`, for a tenth of epsilon and delta: less where units are many, a fifth where they are few, and none
+    where even that would be too noisy to find where values are. A stored answer to it is used again for nothing. The
+    answer that this same call paid for counts as its own: the call then has the same rest as the first time, and gives
+    the same again. Where answers are added up over sites, there are scales of numbers that declare `typical` only.
+
+    Of numbers that declare `typical`, `MissingCovariates` counts missing values for a small part of epsilon: not where
+    treatment was randomised, where answers are added up over sites, or where noise would hide them.
     """
     covariates_named(covariates, source.schema)  # before anything is spent
     numbers = {column.name: column for column in source.schema.covariates if isinstance(column, Real)}
@@ -87,9 +108,13 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
             scales |= _expected(release, counted, inner)
         else:
             scales |= fits(release, counted, source.n)
+    missing, rest = _missing(source, used, guarantee, rest)
+    if missing:
+        scales |= _with_missing(scales, missing, numbers, source)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
+    found = missing_counted(missing.query) if missing else ()
     known = {name: fit.scale for name, fit in scales.items() if fit.found}
     return ScaledCovariates(
         scaled(source, known, indicators) if scales else source,
@@ -98,10 +123,11 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
         scales,
         tuple(indicators),
         lacking,
-        (release.receipt,) if release else (),
+        tuple(each.receipt for each in (release, missing) if each),
         (
             *((_between_bounds(plain, source),) if plain else ()),
-            *_unseen([column for column in used if column.name in scales], source.schema),
+            *_unseen([each for each in used if each.name in scales and each.name not in found], source.schema),
+            *_lacked(lacking, found),
         ),
     )
 
@@ -151,6 +177,87 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
     )
 
 
+def missing_counted(query: Query) -> tuple[str, ...]:
+    """Return the covariates of which a query counts missing values; none for another query."""
+    return tuple(query.covariates) if isinstance(query, MissingCovariates) else ()
+
+
+def _may_be_missing(schema: Schema) -> tuple[str, ...]:
+    """Return the numbers with typical values of which it is asked how many are missing, the same for all estimators.
+
+    A declared value that counts in place of a missing one says what its absence means. Those with an indicator are
+    counted: it tells models who lacks a value, and not what that would be, which confounds as before.
+    """
+    named, never = {column.name for column in schema.covariates}, schema.unit.added if schema.unit else ()
+    return tuple(
+        column.name
+        for column in schema.covariates
+        if isinstance(column, Real)
+        and column.typical
+        and column.scale is None
+        and column.missing is None
+        and column.name not in (*never, schema.entry)
+        and (column.indicator or indicator_of(column).name not in named)
+    )
+
+
+def _missing(
+    source: Source, used: Sequence[Real], guarantee: Guarantee, rest: Guarantee
+) -> tuple[Release | None, Guarantee]:
+    """Return how many units lack each number with typical values, where any is used, and what is left of the rest."""
+    asked = _may_be_missing(source.schema) if is_scalable(source) and not is_within(source, RandomisedSource) else ()
+    if not any(column.name in asked and column.name not in source.schema.required for column in used):
+        return None, rest
+    query = MissingCovariates(asked)
+    price = missing_price(query, source, guarantee)
+    if price is None:
+        return None, rest
+    chosen = stored_or_new(source, query, price, 1.0)
+    return source.release(query, chosen), rest.after(price) if chosen == price else rest
+
+
+def missing_price(query: MissingCovariates, source: Source, guarantee: Guarantee) -> Guarantee | None:
+    """Return the part of a guarantee that counting missing values takes; None where noise would hide them.
+
+    It is a power of two, so that other estimates from the same table find the counts stored. Only public numbers decide
+    on it: the schema, the number of units and epsilon.
+    """
+    sd = _noise_sd(query, source, Guarantee(epsilon=1.0, protects=guarantee.protects))
+    wanted = min(_MISSING_PART * guarantee.epsilon, sd / (_MISSING_WANTED * max(source.n, 1)))
+    epsilon = 2.0 ** math.floor(math.log2(max(wanted, _LEAST_EPSILON)))
+    if epsilon > _MISSING_PART * guarantee.epsilon or sd / epsilon > _MISSING_WORST * source.n:
+        return None
+    return Guarantee(epsilon=epsilon, protects=guarantee.protects)
+
+
+def _with_missing(
+    scales: Mapping[str, FittedScale], release: Release, numbers: Mapping[str, Real], source: Source
+) -> dict[str, FittedScale]:
+    """Return the scales of numbers with typical values, with the share of units that lack them.
+
+    A rehearsal expects that some values are missing where an indicator is declared, as `_expected` does.
+    """
+    rehearsed, found = isinstance(innermost(source), Rehearsal), {}
+    for name in missing_counted(release.query):
+        if name in scales:
+            column, label = numbers[name], indicator_of(numbers[name]).name
+            share = min(max(release.value(label) / source.n, 0.0), 1.0)
+            if rehearsed:
+                share = MISSING if column.indicator else 0.0
+            sd = math.sqrt(release.variance(label)) / source.n
+            found[name] = replace(scales[name], missing_share=share, missing_sd=sd)
+    return found
+
+
+def _lacked(lacking: Mapping[str, float], counted: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on the numbers that were found to be missing, of those that declare typical values."""
+    shares = [f"{name} about {100 * share:.0f} %" for name, share in lacking.items() if name in counted]
+    if not shares:
+        return ()
+    stays = "what it confounds among them may stay in, and the interval allows for it"
+    return (f"units without a value: {', '.join(shares)} (noisy); {stays}",)
+
+
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release | None, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left; none where noise would hide all.
 
@@ -175,7 +282,7 @@ def _shared(source: Source, query: CovariateCounts, guarantee: Guarantee, share:
     return new, rest
 
 
-def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: float) -> Guarantee:
+def stored_or_new(source: Source, query: CovariateCounts | MissingCovariates, new: Guarantee, most: float) -> Guarantee:
     """Return a guarantee of stored counts with at most so many times the noise of new ones; that of new if none is.
 
     It is the first in the ledger, so that the same call gives the same again also where better counts came later.
@@ -185,7 +292,7 @@ def stored_or_new(source: Source, query: CovariateCounts, new: Guarantee, most: 
     return next(stored, new)
 
 
-def _noise_sd(query: CovariateCounts, source: Source, guarantee: Guarantee) -> float:
+def _noise_sd(query: CovariateCounts | MissingCovariates, source: Source, guarantee: Guarantee) -> float:
     """Return the standard deviation of the noise in each count."""
     return noise_sd(query, source.schema, guarantee, query.own_names[0], source.rule)
 

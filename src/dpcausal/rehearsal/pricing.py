@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 from dpcausal import queries
 from dpcausal.guarantee import Event, Guarantee
-from dpcausal.queries import CovariateCounts, Query
+from dpcausal.queries import CovariateCounts, MissingCovariates, Query
 from dpcausal.queries.calibration import calibrate
 from dpcausal.rehearsal.rehearsal import Rehearsal
 from dpcausal.release import Release
@@ -166,7 +166,7 @@ class _PricingSource(WrappedSource):
 
     def _may_be_another(self, query: Query) -> bool:
         """Return whether a query may be another one in earnest; counts of covariates depend on no earlier answer."""
-        return self.schema.unit is not None or not isinstance(query, CovariateCounts)
+        return self.schema.unit is not None or not isinstance(query, CovariateCounts | MissingCovariates)
 
     def answered(self, query: Query) -> tuple[Guarantee, ...]:
         """Return the guarantees under which the ledger has an answer, and those that are priced and will have one."""

@@ -28,7 +28,7 @@ from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
 from dpcausal.release import debits_of
 from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.schema import Schema
-from dpcausal.source import AdditiveSource, RecordingSource, Source, SummedSource
+from dpcausal.source import AdditiveSource, RandomisedSource, RecordingSource, Source, SummedSource
 from dpcausal.study.diagnostics import read_diagnostics
 from dpcausal.study.file import method_name, plain_estimator, read_estimator, texts_in
 from dpcausal.study.prepared import Prepared, StudyResult
@@ -313,8 +313,12 @@ class Study(OtherNames):
             )
 
     def seen(self, source: Source) -> Source:
-        """Return a source as all of the study sees it: sites whose answers are added up see covariates alike."""
-        return SummedSource(source) if self.pooling == "sums" else source
+        """Return a source as all of the study sees it: sites whose answers are added up see covariates alike.
+
+        In a trial missing values of covariates hide no confounding.
+        """
+        seen = RandomisedSource(source) if self.design == "trial" else source
+        return SummedSource(seen) if self.pooling == "sums" else seen
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
         asked, seen = self.diagnostics().items(), self.seen(source)

@@ -11,6 +11,7 @@ from dpcausal.queries import (
     GRID,
     CovariateCounts,
     CovariateSums,
+    MissingCovariates,
     Query,
     ScoreCounts,
     Sensitivity,
@@ -96,6 +97,19 @@ def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
         return Answer({**counts, **twice})
 
     answer_by(patch, CovariateCounts, answer)
+
+
+@mutant("missing covariates charged for half of one", sensitivity_of(MissingCovariates))
+def half_missing(patch: pytest.MonkeyPatch) -> None:
+    _bounded_by(patch, MissingCovariates, lambda _, bound: bound / 2)
+
+
+@mutant("missing covariates counted twice", sensitivity_of(MissingCovariates))
+def twice_missing(patch: pytest.MonkeyPatch) -> None:
+    def twice(sums: Sums) -> Sums:
+        return replace(sums, whole={name: 2 * number for name, number in sums.whole.items()})
+
+    add_up_others(patch, MissingCovariates, twice)
 
 
 @mutant("covariates weighted beyond the largest weight", sensitivity_of(WeightedCovariates, covariates=ALL))

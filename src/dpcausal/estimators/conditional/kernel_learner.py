@@ -112,7 +112,7 @@ class KernelLearner(BaseEstimator):
             limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
         # Built before anything is spent, so that its errors cost nothing.
         plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 50.0, learner)
-        scaled = scaled_for(basis, self.covariates, source, guarantee)
+        scaled = scaled_for(basis, self.covariates, source, guarantee, propensity=self.propensity)
         source = scaled.source
         models = fit_nuisance_models(scaled, self, TARGETS[learner])
         plan = models.put_into(plan)

@@ -180,7 +180,13 @@ def learn(
     basis = Polynomial(parameters.covariates) if parameters.basis is None else parameters.basis
     plan = EffectMoments(parameters.covariates, (), (), (), basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
-    scaled = scaled_for(plan.basis, parameters.covariates if parameters.outcome_models else (), source, guarantee)
+    scaled = scaled_for(
+        plan.basis,
+        parameters.covariates if parameters.outcome_models else (),
+        source,
+        guarantee,
+        propensity=parameters.propensity,
+    )
     source = scaled.source
     if parameters.outcome_models:
         models = fit_nuisance_models(scaled, parameters, TARGETS[learner])

@@ -10,7 +10,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, Cells, Polynomial
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
-from dpcausal.source import Source, scaled
+from dpcausal.source import RandomisedSource, Source, scaled
 from dpcausal.utils.arrays import Array
 
 _ENDS, _MIDDLE = 0.8, 0.2
@@ -22,13 +22,20 @@ _NOTED = 0.01
 
 
 def scaled_for(
-    basis: Basis | None, covariates: Sequence[str], source: Source, guarantee: Guarantee
+    basis: Basis | None,
+    covariates: Sequence[str],
+    source: Source,
+    guarantee: Guarantee,
+    *,
+    propensity: float | None = None,
 ) -> ScaledCovariates:
     """Return a source with covariates, and those of a basis, by their scores; see `with_scales`.
 
-    Groups have edges anywhere between declared bounds, so scales of their covariates go on to the bounds.
+    Groups have edges anywhere between declared bounds, so scales of their covariates go on to the bounds. Where the
+    propensity is known, treatment was randomised, and missing values are not counted.
     """
     own = [column.name for column in basis.reads(source.schema)] if basis is not None else []
+    source = source if propensity is None else RandomisedSource(source)
     found = with_scales(source, list(dict.fromkeys([*covariates, *own])), guarantee)
     numbers = {column.name: column for column in found.source.schema.covariates if isinstance(column, Real)}
     whole = {
