@@ -120,28 +120,3 @@ def test_limitations_say_how_far_curves_and_pooling_were_off() -> None:
 
 def curves(epsilon: float) -> list[dict[str, Any]]:
     return [row for row in results("heterogeneity")["rows"] if row["epsilon"] == epsilon]
-
-
-def test_comparison_says_how_often_the_learner_is_ahead_of_dp_ebm() -> None:
-    behind: dict[int, list[bool]] = {10_000: [], 50_000: []}
-    for n, found in behind.items():
-        for table in {row["table"] for row in curves(1.0) if row["n"] == n}:
-            errors = {row["contestant"]: row["pehe"] for row in curves(1.0) if (row["table"], row["n"]) == (table, n)}
-            peer = min(errors[name] for name in errors if "DP-EBM" in name)
-            found.append(peer < errors["R-learner"])
-    names = {2: "two", 3: "three", 4: "four"}
-    ahead = behind[50_000].count(False), len(behind[50_000])
-    assert says("comparison.md", f"ahead of DP-EBM in {names[ahead[0]]} of {names[ahead[1]]} studies", "heterogeneity")
-    many, of = sum(behind[10_000]), len(behind[10_000])
-    assert says(
-        "comparison.md", f"in {names[many]} of {names[of]} with 10,000 units", "papers_multi_site", "leaderboard"
-    )
-
-
-def test_comparison_says_what_a_regression_takes_beside_peers() -> None:
-    largest = [peer["sizes"][-1] for peer in results("scale")["adjustment"]["peers"]]
-    assert {size["rows"] for size in largest} == {5_000_000}
-    (share,) = {f"{100 * size['ours_to_theirs']['cpu']:.0f} %" for size in largest}
-    assert says(
-        "comparison.md", f"5 million rows took {share} of the processor time of DoubleML's or EconML's", "scale"
-    )
