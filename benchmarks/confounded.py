@@ -1,6 +1,6 @@
 """Coverage of survival and quantile effects adjusted by weights of a private score, in simulated confounded tables.
 
-`python -m benchmarks.confounded --runs 400 --json`; `--page` writes the stored results into the pages.
+`python -m benchmarks.confounded --runs 400 --json`.
 
 Two covariates, a number x and a binary k, move treatment (log odds 1.0 x + 0.6 k) and outcome. Times are Weibull, their
 hazard multiplied by exp(0.8 x + 0.5 k), and by 0.7 with treatment; 30 % are censored before the horizon. The other
@@ -10,7 +10,6 @@ weights for the ATE and the ATO, and without adjustment.
 
 import argparse
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +34,6 @@ QUANTILES = (0.1, 0.5, 0.9)
 INTERVALS = 10
 HAZARD_RATIO, CENSORED = 0.7, 0.3
 RESULTS = Path(__file__).parent / "results" / "confounded.json"
-PAGES = {name: Path(__file__).parents[1] / "docs" / f"{name}.md" for name in ("survival", "quantiles")}
 _DRAWS = 400_000
 
 X, K = dpc.Real("x", -1, 1), dpc.Binary("k")
@@ -204,26 +202,13 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def filled(page: str, table: str) -> str:
-    """Return a page with its table as it must be."""
-    begin, end = "<!-- confounded begin -->\n", "<!-- confounded end -->"
-    before, _, rest = page.partition(begin)
-    return f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_arguments(parser, 400)
     parser.add_argument("--topic", nargs="+", choices=_HEADS, default=list(_HEADS))
     parser.add_argument("--n", type=int, nargs="+", default=[1_000, 5_000, 20_000])
     parser.add_argument("--weights", nargs="+", choices=_WEIGHTS, default=list(_WEIGHTS))
-    parser.add_argument("--page", action="store_true", help="write the stored results into the pages, no more")
     chosen = parser.parse_args()
-    if chosen.page:
-        for topic, table in tables(json.loads(RESULTS.read_text(encoding="utf-8"))).items():
-            text = PAGES[topic].read_text(encoding="utf-8")
-            PAGES[topic].write_text(filled(text, table), encoding="utf-8")
-        return
     cells = [Cell(topic, n, weights) for topic, weights, n in itertools.product(chosen.topic, chosen.weights, chosen.n)]
     runs = simulated(cells, simulate, chosen)
     show([summary(cell, each) for cell, each in zip(cells, runs, strict=True)], chosen)

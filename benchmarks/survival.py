@@ -5,7 +5,6 @@ censored before the horizon. The peers, `benchmarks.survival_peers`, are given t
 """
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -156,7 +155,6 @@ def summary(cell: Cell, runs: Sequence[Run]) -> dict[str, object]:
 
 
 RESULTS = Path(__file__).parent / "results" / "survival.json"
-PAGE = Path(__file__).parents[1] / "docs" / "survival.md"
 
 
 def tables(results: dict[str, Any]) -> dict[str, str]:
@@ -209,15 +207,6 @@ _ESTIMATORS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def filled(page: str, results: dict[str, Any]) -> str:
-    """Return the page with its tables as they must be."""
-    for name, table in tables(results).items():
-        begin, end = f"<!-- {name} begin -->\n", f"<!-- {name} end -->"
-        before, _, rest = page.partition(begin)
-        page = f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}"
-    return page
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_arguments(parser, 400)
@@ -225,12 +214,7 @@ def main() -> None:
     parser.add_argument("--protects", nargs="+", default=["record", "record_within_arm"])
     parser.add_argument("--intervals", type=int, nargs="+", default=[10])
     parser.add_argument("--hazard-ratio", type=float, default=0.7)
-    parser.add_argument("--page", action="store_true", help="write the stored results into docs/survival.md, no more")
     chosen = parser.parse_args()
-    if chosen.page:
-        results = json.loads(RESULTS.read_text(encoding="utf-8"))
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
-        return
     cells = [
         Cell(n, protects, intervals, chosen.hazard_ratio)
         for protects in chosen.protects

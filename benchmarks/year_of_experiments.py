@@ -7,14 +7,19 @@ Everything goes through vaults and the ledger of a population, on users whose ra
 - `schedule`: an experiment declares its weeks, and its first look pays for all.
 - `layers`: the same looks as the first, in four layers of five exclusive experiments: a person pays for four of them.
 - `both`: scheduled experiments in layers.
-- `both, informed`: the same, with caps, linearised ratios and shares of the budget from a pilot, one experiment
-  more that is paid for from the same budget.
+- `both, informed`: the same, with caps, linearised ratios and shares of the budget from a pilot. It is one experiment
+  more, and a tenth of what each of the others costs is paid for it from the same budget.
 
-`python -m benchmarks.year_of_experiments --epsilon 4 --json`
+Every way is tried on the same users.
+
+`python -m benchmarks.year_of_experiments --epsilon 4 --json` prints the result as it is stored; without `--json` it
+prints the tables of docs/population.md, and with `--stored` those of the stored result.
 """
 
 import argparse
+import itertools
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,6 +37,7 @@ from dpcausal.experiment.scorecard import Scorecard
 
 RESULTS = Path(__file__).parent / "results" / "year_of_experiments.json"
 LOOKS, EXPERIMENTS, LAYERS, UNITS, DELTA = 8, 20, 4, 400_000, 1e-6
+PILOTS = 10  # so many pilots cost as much as an experiment
 EXCLUSIVE, BUCKETS = EXPERIMENTS // LAYERS, 100
 TREATMENT = dpc.Treatment("arm", arms=("old", "new"), labels=("old", "new"))
 WEEKS = dpc.Category("week", list(range(1, LOOKS + 1)))
@@ -42,6 +48,7 @@ CAPS = (20, 50, 100, 200, 400)
 MOMENTS = (0.5, 1.0, 2.0, 4.0, 8.0)
 RATIOS = (0.02, 0.05, 0.1, 0.3, 0.6)
 Columns = dict[str, NDArray[Any]]
+Truths = dict[str, tuple[float, float]]
 
 
 def metrics() -> list[dpc.Metric]:
@@ -95,7 +102,7 @@ def users(random: Generator, lift: float, experiment: int = 0) -> pa.Table:
     return pa.table(columns)
 
 
-def truths(lift: float) -> dict[str, tuple[float, float]]:
+def truths(lift: float) -> Truths:
     """Return each metric's true difference, and its standard error without privacy in a whole experiment.
 
     They are those of sixteen million simulated users.
@@ -118,29 +125,61 @@ def truths(lift: float) -> dict[str, tuple[float, float]]:
     return {label: (float(difference), float(variance**0.5)) for label, (difference, variance) in means.items()}
 
 
-def year(way: str, epsilon: float, experiments: int, lift: float, seed: int) -> list[dict[str, Any]]:
-    """Return every line of every scorecard that a team reads in a year, of so many of its twenty experiments."""
-    budget = dpc.Budget(epsilon=epsilon, delta=DELTA, rule="zcdp")
-    layered, scheduled = way not in ("each look", "schedule"), way not in ("each look", "layers")
-    pays = (LAYERS if layered else EXPERIMENTS) + ("informed" in way)  # a pilot is one more experiment
-    random, found, pilot = np.random.default_rng((seed, round(1_000 * epsilon))), [], None
-    with tempfile.TemporaryDirectory() as folder:
-        named = {f"layer-{at}": dpc.Layer(f"bucket_{at}", BUCKETS) for at in range(LAYERS)} if layered else {}
-        everyone = dpc.Population.create(f"sqlite:///{folder}/users.db", "users", budget, layers=named)
-        part = budget.part(pays)
-        if "informed" in way:
-            ledger = everyone.allocate(
-                "pilot", dpc.Budget(epsilon=part.epsilon, delta=part.delta, rule="zcdp"), as_of="week 1"
+class Team:
+    """A team that asks in one way, with a budget for the year.
+
+    Attributes:
+        found: Every line of every scorecard that it has read.
+    """
+
+    def __init__(self, way: str, epsilon: float, folder: str) -> None:
+        self.way, self.epsilon, self.found = way, epsilon, list[dict[str, Any]]()
+        self.layered, self.scheduled = way not in ("each look", "schedule"), way not in ("each look", "layers")
+        named = {f"layer-{at}": dpc.Layer(f"bucket_{at}", BUCKETS) for at in range(LAYERS)} if self.layered else {}
+        self.budget = _zcdp(epsilon)
+        address = f"sqlite:///{folder}/{WAYS.index(way)}-{epsilon:g}.db"
+        self.everyone = dpc.Population.create(address, "users", self.budget, layers=named)
+        self.pilot: Scorecard | None = None
+        self.part = self.budget.part(LAYERS if self.layered else EXPERIMENTS)
+
+    def learns(self, table: pa.Table) -> None:
+        """Run a pilot, where it goes with the way of asking, and divide what is left."""
+        if "informed" in self.way:
+            ledger = self.everyone.allocate(
+                "pilot", _zcdp(self.budget.part(PILOTS * LAYERS + 1).epsilon), as_of="week 1"
             )
-            *_, pilot = asked(METRICS, ledger, users(random, 1.0), scheduled=True)
-        for at in progress(range(experiments), experiments, f"{way}, epsilon {epsilon:g}"):
-            place: dict[str, Any] = {"layer": f"layer-{layer_of(at)}", "buckets": buckets_of(at)} if layered else {}
-            share = dpc.Budget(epsilon=part.epsilon, delta=part.delta, rule="zcdp")
-            ledger = everyone.allocate(f"experiment-{at}", share, as_of="week 1", **place)
-            table = users(random, lift, at)
-            for look, card in enumerate(asked(METRICS, ledger, table, scheduled=scheduled, pilot=pilot), start=1):
-                found += [{"experiment": at, "look": look} | read(card, metric) for metric in METRICS]
-    return found
+            *_, self.pilot = asked(METRICS, ledger, table, scheduled=True)
+            self.part = _zcdp(self.everyone.remaining.epsilon).part(LAYERS)
+
+    def asks(self, table: pa.Table, at: int, true: Truths) -> None:
+        """Run one of the twenty experiments, look by look."""
+        place: dict[str, Any] = {"layer": f"layer-{layer_of(at)}", "buckets": buckets_of(at)} if self.layered else {}
+        ledger = self.everyone.allocate(f"experiment-{at}", _zcdp(self.part.epsilon), as_of="week 1", **place)
+        cards = asked(METRICS, ledger, table, scheduled=self.scheduled, pilot=self.pilot)
+        for look, card in enumerate(cards, start=1):
+            self.found += [
+                {"experiment": at, "look": look} | read(card, metric, look, true[metric.label][0]) for metric in METRICS
+            ]
+
+
+def _zcdp(epsilon: float) -> dpc.Budget:
+    return dpc.Budget(epsilon=epsilon, delta=DELTA, rule="zcdp")
+
+
+def year(  # noqa: PLR0913 (all but two have names)
+    ways: Sequence[str], epsilons: Sequence[float], *, experiments: int, lift: float, seed: int, true: Truths
+) -> Iterator[tuple[str, float, list[dict[str, Any]]]]:
+    """Yield what teams read in a year, of so many of their twenty experiments: all of them on the same users."""
+    with tempfile.TemporaryDirectory() as folder:
+        teams = [Team(way, epsilon, folder) for epsilon, way in itertools.product(epsilons, ways)]
+        table = users(np.random.default_rng((seed, EXPERIMENTS)), 1.0)
+        for team in teams:
+            team.learns(table)
+        for at in progress(range(experiments), experiments, "experiments"):
+            table = users(np.random.default_rng((seed, at)), lift, at)
+            for team in teams:
+                team.asks(table, at, true)
+    yield from ((team.way, team.epsilon, team.found) for team in teams)
 
 
 def asked(
@@ -167,65 +206,130 @@ def asked(
         yield experiment.run(vault, look=look if scheduled else None)
 
 
-def read(card: Scorecard, metric: dpc.Metric) -> dict[str, Any]:
-    """Return what a scorecard says of a metric: its noise and its interval, where it has one."""
+def read(card: Scorecard, metric: dpc.Metric, look: int, truth: float) -> dict[str, Any]:
+    """Return what a scorecard says of a metric: its noise, and whether its interval, where it has one, covers."""
     effect = card.effect(metric.label)
     if effect.no_interval:
-        return {"metric": metric.label, "given": False}
-    low, high = effect.interval(0.95)
-    return {"metric": metric.label, "given": True, "noise": effect.privacy_sd, "low": low, "high": high}
+        return {"metric": metric.label, "given": False, "covers": True}
+    near = abs(effect.estimate - truth) < math.hypot(effect.sampling_sd or 0.0, effect.privacy_sd)
+    covered = near and look < LOOKS  # finding an interval takes long, and at the last look each is found
+    if not covered:
+        low, high = effect.interval(0.95)
+        covered = low <= truth <= high
+    return {"metric": metric.label, "given": True, "noise": effect.privacy_sd, "covers": bool(covered)}
 
 
-def summary(lines: Sequence[dict[str, Any]], true: dict[str, tuple[float, float]]) -> dict[str, Any]:
-    """Return errors over those without privacy, and how often intervals cover."""
-    given = [line for line in lines if line["given"]]
-    last = [line for line in given if line["look"] == LOOKS]
+def summary(lines: Sequence[dict[str, Any]], true: Truths) -> dict[str, Any]:
+    """Return errors over those without privacy, and how often intervals cover: a line without one covers all."""
+    last = [line for line in lines if line["look"] == LOOKS]
     at_last = {name: median(width(line, true) for line in last if line["metric"] == name) for name in true}
-    missed = {(line["experiment"], line["metric"]) for line in given if not covers(line, true)}
+    missed = {(line["experiment"], line["metric"]) for line in lines if not line["covers"]}
     return {
         "lines": len(lines),
-        "given": len(given),
-        "median width": median(width(line, true) for line in given),
-        "median width, last look": median(at_last.values()),
+        "without interval": sum(not line["given"] for line in lines),
+        "median width": _finite(median(width(line, true) for line in lines)),
+        "median width, last look": _finite(median(at_last.values())),
         "metrics within 5 %, last look": sum(each <= 1.05 for each in at_last.values()),
         "metrics over 2 times, last look": sum(each > 2 for each in at_last.values()),
         "metrics": len(at_last),
-        "covered at the last look": sum(covers(line, true) for line in last),
+        "covered at the last look": sum(line["covers"] for line in last),
         "covered at all looks": len(last) - len(missed),
         "of": len(last),
-        "by metric, last look": at_last,
+        "by metric, last look": {name: _finite(each) for name, each in at_last.items()},
     }
 
 
-def width(line: dict[str, Any], true: dict[str, tuple[float, float]]) -> float:
-    """Return by what factor privacy noise makes the standard error of a line larger."""
+def _finite(number: float) -> float | None:
+    """Return a number as JSON has it: none for a width of what mostly has no interval."""
+    return number if math.isfinite(number) else None
+
+
+def width(line: dict[str, Any], true: Truths) -> float:
+    """Return by what factor privacy noise makes the standard error of a line larger; infinite without an interval."""
+    if not line["given"]:
+        return math.inf
     error = true[line["metric"]][1] * (LOOKS / line["look"]) ** 0.5
     return float(np.hypot(error, line["noise"]) / error)
 
 
-def covers(line: dict[str, Any], true: dict[str, tuple[float, float]]) -> bool:
-    """Return whether an interval contains the true difference."""
-    return bool(line["low"] <= true[line["metric"]][0] <= line["high"])
+SAID = {
+    "each look": "every look by itself",
+    "schedule": "a schedule of looks",
+    "layers": "layers, every look by itself",
+    "both": "a schedule in layers",
+    "both, informed": "the same, informed by a pilot",
+}
+
+
+def width_table(result: dict[str, Any]) -> str:
+    """Return widths by the population's epsilon, as docs/population.md shows them."""
+    epsilons = sorted({row["epsilon"] for row in result["rows"]})
+    cells = {
+        (row["way"], row["epsilon"]): f"{_times(row['median width, last look'])}, "
+        f"{row['metrics within 5 %, last look']} of {row['metrics']}"
+        for row in result["rows"]
+    }
+    lines = [
+        (SAID[way], *(cells.get((way, epsilon), "") for epsilon in epsilons))
+        for way in WAYS
+        if any(way == each for each, _ in cells)
+    ]
+    return _table(("way of asking", *(f"epsilon {epsilon:g}" for epsilon in epsilons)), lines)
+
+
+def looks_table(result: dict[str, Any], epsilon: float = 4.0) -> str:
+    """Return what one epsilon gives at all looks, as docs/population.md shows it."""
+    head = ("way of asking", "width, all looks", "last look", "over twice", "covered, last look", "covered, all looks")
+    lines = [
+        (
+            SAID[row["way"]],
+            *(_times(row[f"median width{at}"]) for at in ("", ", last look")),
+            f"{row['metrics over 2 times, last look']} of {row['metrics']}",
+            *(f"{100 * row[f'covered at {at}'] / row['of']:.1f} %" for at in ("the last look", "all looks")),
+        )
+        for row in result["rows"]
+        if row["epsilon"] == epsilon
+    ]
+    return _table(head, lines)
+
+
+def _times(width: float | None) -> str:
+    return "no interval" if width is None else f"{width:.2f}"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(each)} |" for each in (head, ["---"] * len(head), *lines))
 
 
 def main() -> None:
-    """Run the year by each way of asking, and print or store the result."""
+    """Run the year by each way of asking, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, action="append", help="of the population; may be repeated")
     parser.add_argument("--way", choices=WAYS, action="append")
     parser.add_argument("--experiments", type=int, default=EXPERIMENTS, help="how many of the twenty to run")
     parser.add_argument("--lift", type=float, default=1.01, help="by what factor treatment moves every metric")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help=f"store the result in {RESULTS.name}")
+    parser.add_argument("--json", action="store_true", help=f"print the result as {RESULTS.name} has it")
+    parser.add_argument("--stored", action="store_true", help="print the tables of the stored result, and run nothing")
     chosen = parser.parse_args()
-    true, rows = truths(chosen.lift), []
-    for epsilon in chosen.epsilon or [4.0]:
-        for way in chosen.way or WAYS:
-            lines = year(way, epsilon, chosen.experiments, chosen.lift, chosen.seed)
-            rows.append({"way": way, "epsilon": epsilon, "experiments": chosen.experiments} | summary(lines, true))
-            print(json.dumps({key: each for key, each in rows[-1].items() if "by metric" not in key}), flush=True)
+    if chosen.stored:
+        result = json.loads(RESULTS.read_text(encoding="utf-8"))
+    else:
+        true, epsilons = truths(chosen.lift), chosen.epsilon or [4.0]
+        found = year(
+            chosen.way or WAYS, epsilons, experiments=chosen.experiments, lift=chosen.lift, seed=chosen.seed, true=true
+        )
+        rows = [
+            {"way": way, "epsilon": epsilon, "experiments": chosen.experiments} | summary(lines, true)
+            for way, epsilon, lines in found
+        ]
+        result = {"rows": rows, "truths": true}
     if chosen.json:
-        RESULTS.write_text(json.dumps({"rows": rows, "truths": true}, indent=1) + "\n", encoding="utf-8")
+        print(json.dumps(result, indent=1))
+        return
+    print(width_table(result))
+    for epsilon in sorted({row["epsilon"] for row in result["rows"]}):
+        print(f"\nepsilon {epsilon:g}\n\n{looks_table(result, epsilon)}")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coverage
-from benchmarks.papers.paper import written
 from checks import evidence
 
 ROOT = Path(__file__).parents[2]
@@ -32,13 +30,6 @@ def test_docs_ratio_of_heuristic_and_learner_is_the_stored_one() -> None:
     }
     better = [at for at, (theirs, ours) in both.items() if theirs < ours]
     assert says("conditional.md", f"`RLearner` in {len(better)} of {len(both)} cells from epsilon 1 on")
-    theirs, ours = zip(*(both["Dataset 2", 10_000, epsilon] for epsilon in (1.0, 2.0, 4.0, 8.0)), strict=True)
-
-    def listed(numbers: tuple[float, ...]) -> str:
-        *first, last = (f"{number:.2f}" for number in numbers)
-        return f"{', '.join(first)} and {last}"
-
-    assert says("conditional.md", f"{listed(theirs)} at epsilon 1, 2, 4 and 8, against {listed(ours)}")
 
 
 def test_the_default_rule_where_all_sites_have_one_effect() -> None:
@@ -94,11 +85,6 @@ def test_limitations_say_where_intervals_covered_least() -> None:
     doubly = [percent(found[at]["doubly robust"]["coverage"]) for at in ("T40 20000", "C 20000")]
     words = f"{doubly[0].removesuffix(' %')} and {doubly[1]} of the intervals given covered, in 100 runs each"
     assert says(page, words, "realistic")
-
-
-def test_coverage_is_said_as_it_is_stored() -> None:
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert written(text, {"coverage": coverage.page()}) == text
 
 
 def test_planning_says_how_far_plans_were_off() -> None:

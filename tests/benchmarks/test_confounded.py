@@ -1,4 +1,4 @@
-"""The pages show the stored results of `benchmarks.confounded`, and a short simulation agrees with them."""
+"""The stored results of `benchmarks.confounded` keep their promises, and a short simulation agrees with them."""
 
 import json
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.array_engine import ArrayEngine, ticks
-from benchmarks.confounded import OUTCOME, PAGES, RESULTS, Cell, X, Y, filled, simulate, tables
+from benchmarks.confounded import OUTCOME, RESULTS, Cell, X, Y, simulate
 from dpcausal import Guarantee
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import WeightedCounts
@@ -15,12 +15,6 @@ from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
 
 STORED = json.loads(RESULTS.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("topic", list(PAGES))
-def test_page_shows_the_stored_results(topic: str) -> None:
-    page = PAGES[topic].read_text(encoding="utf-8")
-    assert filled(page, tables(STORED)[topic]) == page
 
 
 def test_stored_intervals_cover_with_weights_and_not_without() -> None:
@@ -34,7 +28,7 @@ def test_stored_intervals_cover_with_weights_and_not_without() -> None:
             assert max(covered) < 0.5
 
 
-@pytest.mark.parametrize("topic", list(PAGES))
+@pytest.mark.parametrize("topic", ["survival", "quantiles"])
 def test_a_few_weighted_tables_cover(topic: str) -> None:
     runs = [simulate((Cell(topic, 5_000, "ATO"), (9, run))) for run in range(12)]
     inside = [abs(run.errors[name]) <= run.halves[name] for run in runs for name in run.errors]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from benchmarks import design_tables, designs, discontinuity, many_outcomes, two_stage
+from benchmarks import designs, discontinuity, many_outcomes, two_stage
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import Cells, ChangeMoments, Cut, CutoffMoments, Query, ReceivedMoments, SubgroupMoments
 from dpcausal.vault.engines.duckdb import connect
@@ -17,9 +17,6 @@ from dpcausal.vault.table import open_table
 
 RUNS = 40
 CONFOUNDED = two_stage.Cell("confounded", interaction=True, protects="record", n=5_000)
-NEEDS_FAMILIES = pytest.mark.skipif(
-    not (design_tables.RESULTS / "many_outcomes.json").exists(), reason="no stored result of benchmarks.many_outcomes"
-)
 QUERIES: dict[str, Query] = {
     "complier effect": ReceivedMoments("took"),
     "complier effect, binary outcome": ReceivedMoments("took"),
@@ -98,18 +95,11 @@ def test_simulated_sums_at_a_cutoff_are_those_of_the_vault() -> None:
         assert designs.SeededSource(schema, columns, generator)._sums(query) == dict(exact)
 
 
-@NEEDS_FAMILIES
 def test_stored_families_keep_their_levels() -> None:
     result = json.loads(Path("benchmarks/results/many_outcomes.json").read_text(encoding="utf-8"))
     assert result["p_values"]["runs"] >= 2000
     assert result["p_values"]["ks_p"] > 0.01
     assert all(result["families"][method]["any_claim"] <= 0.055 for method in ("holm", "bonferroni"))
-
-
-@pytest.mark.parametrize("name", design_tables.tables())
-def test_pages_hold_the_stored_results(name: str) -> None:
-    page = Path("docs", f"{design_tables.PAGES[name]}.md").read_text(encoding="utf-8")
-    assert f"<!-- {name} table -->\n\n{design_tables.tables()[name]}\n" in page
 
 
 @pytest.mark.costly("benchmarks/results")

@@ -1,7 +1,6 @@
-"""Curves, subgroups and metrics of secure sums: the stored result, and the page that quotes it."""
+"""Curves, subgroups and metrics of secure sums: the stored result, and a short form of the suite."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from benchmarks.secure_sums import NUMBER
 from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MetricMoments
-
-PAGE = Path(__file__).parents[2] / "docs" / "secure-sums.md"
 
 
 def stored() -> list[dict[str, Any]]:
@@ -32,18 +29,6 @@ def test_stored_parts_have_nearly_the_noise_of_one_table_and_cover() -> None:
         error = 2 * line["coverage_se"]
         assert 0.93 - error <= line["coverage"] <= 0.97 + error
         assert abs(line["coverage"] - line["coverage_of_one_table"]) < 0.02
-
-
-def test_page_quotes_the_stored_result() -> None:
-    table = PAGE.read_text(encoding="utf-8").partition("<!-- secure queries begin -->")[2]
-    table = table.partition("<!-- secure queries end -->")[0]
-    rows = [
-        f"| {line['part']} | {line['numbers']} | {line['privacy_sd_ratio']:.2f} | "
-        f"{line['difference_over_privacy_sd']:.2f} | {100 * line['coverage']:.1f} % | "
-        f"{100 * line['coverage_of_one_table']:.1f} % |"
-        for line in stored()
-    ]
-    assert table.strip().splitlines()[2:] == rows
 
 
 def test_metrics_of_arrays_add_up_over_sites() -> None:

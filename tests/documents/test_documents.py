@@ -27,7 +27,7 @@ PROGRAMS = {"docs/console.md": "curl", "docs/scaling.md": "java"}
 MODULES = {
     "docs/console.md": ["authlib"],
     "docs/scaling.md": ["pyspark"],
-    "docs/interoperation.md": ["econml"],
+    "docs/interoperation.md": ["sklearn"],
 }
 # Pages that start servers: one of a group at a time.
 GROUPS = {

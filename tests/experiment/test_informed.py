@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from benchmarks import year_of_experiments
 from dpcausal.errors import StudyError
+from dpcausal.experiment.informed import shares
 from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.guarantee import Rule
 from tests.support.metrics import metric_columns
@@ -66,9 +68,9 @@ def test_noise_goes_where_it_does_least_harm() -> None:
 
 @pytest.mark.parametrize(("rule", "delta"), [("zcdp", 1e-6), ("additive", 0.0)])
 def test_shares_are_those_of_least_variance(rule: Rule, delta: float) -> None:
-    """No exchange of a tenth between two metrics makes the sum of variances smaller."""
+    """With no aim for single metrics, no exchange of a tenth between two makes the sum of variances smaller."""
     alone = replace(EXPERIMENT, metrics=[replace(each, weight=1.0) for each in EXPERIMENT.metrics[:3]], delta=delta)
-    best = alone.informed_by(run(replace(alone, epsilon=100.0, delta=1e-6)), spread=math.inf)
+    best = alone.informed_by(run(replace(alone, epsilon=100.0, delta=1e-6)), spread=math.inf, within=0)
 
     def variance(weights: list[float]) -> float:
         asked = replace(best, metrics=[replace(m, weight=w) for m, w in zip(best.metrics, weights, strict=True)])
@@ -83,6 +85,79 @@ def test_shares_are_those_of_least_variance(rule: Rule, delta: float) -> None:
             moved[other] *= 0.9
             assert variance(moved) > 0.999 * least
     assert least < 0.9 * variance([1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("least", [0.0, 4 / 9, 2 / 3])
+def test_as_many_as_possible_have_the_share_that_they_need(least: float) -> None:
+    """No choice of metrics that fits beside the least shares has more, and nothing is left over or without a share."""
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        metrics = int(random.integers(1, 9))
+        fair = random.dirichlet(np.ones(metrics))
+        needs = random.lognormal(-math.log(metrics), 1.0, metrics)
+        needs[random.random(metrics) < 0.1] = math.inf
+        given = np.array(shares(fair.tolist(), needs.tolist(), [1.0] * metrics, least))
+        assert given.sum() == pytest.approx(1)
+        assert (given >= least * fair - 1e-12).all()
+        have = (given >= needs - 1e-12).sum()
+        assert have >= (fair >= needs).sum()
+        more = np.sort(np.maximum(needs - least * fair, 0))
+        most = (np.cumsum(more) <= 1 - least + 1e-12).sum()
+        if most >= metrics / 2:
+            assert have == most
+        else:
+            assert given == pytest.approx(fair)
+
+
+def test_weight_counts_in_what_is_brought_within_reach() -> None:
+    """One metric with most of the weight comes before two that need less together."""
+    assert shares([1 / 3] * 3, [0.9, 0.3, 0.3], [8.0, 1.0, 1.0], 0.0) == pytest.approx([0.9, 0.05, 0.05])
+    assert shares([1 / 3] * 3, [0.9, 0.3, 0.3], [1.0, 1.0, 1.0], 0.0) == pytest.approx([0.4, 0.3, 0.3])
+
+
+def test_more_metrics_of_a_platform_are_as_narrow_as_without_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thirty metrics on users whose rates differ, and as much noise as a year's experiment has for its users."""
+    monkeypatch.setattr(year_of_experiments, "UNITS", 40_000)
+    table = year_of_experiments.users(np.random.default_rng(1), 1.0)
+    asked = dpc.Experiment(
+        name="pilot",
+        treatment=year_of_experiments.TREATMENT,
+        metrics=year_of_experiments.METRICS,
+        epsilon=50.0,
+        delta=1e-6,
+    )
+
+    def card(experiment: dpc.Experiment) -> Scorecard:
+        budget = dpc.Budget(epsilon=experiment.epsilon, delta=1e-6, rule="zcdp")
+        return experiment.run(dpc.Vault(table, experiment.schema, ledger="sqlite://", budget=budget))
+
+    pilot, widths = card(asked), {}
+    errors = {line.metric: line.sampling_sd for line in pilot.lines}
+    for within in (0.0, 0.05):
+        later = replace(asked, epsilon=3.5).informed_by(pilot, within=within)
+        assert sum(each.weight for each in later.metrics) == pytest.approx(30)
+        lines = card(later).lines
+        widths[within] = np.array([math.hypot(1, line.privacy_sd / errors[line.metric]) for line in lines])
+    within = {aim: int((each <= 1.05).sum()) for aim, each in widths.items()}
+    assert within[0.05] >= max(20, within[0.0] + 5)
+    assert np.sqrt(widths[0.05] ** 2 - 1).max() < 1.6 * np.sqrt(widths[0.0] ** 2 - 1).max()
+
+
+def test_the_next_size_decides_what_can_be_reached() -> None:
+    weeks, known = dpc.Category("week", [1, 2]), run(replace(EXPERIMENT, epsilon=100.0))
+
+    def weights(n: int, within: float) -> list[float]:
+        planned = replace(EXPERIMENT, cohorts=weeks, planned_n=n).informed_by(known, within=within)
+        return [each.weight for each in planned.metrics]
+
+    fair = weights(1_000, 0.0)
+    assert weights(1_000, 0.05) == fair  # hardly any metric can come near
+    assert weights(10**6, 0.05) != pytest.approx(fair, rel=0.1)
+    assert weights(10**9, 0.05) == pytest.approx(fair)  # all are near already
+    wrong: list[Any] = [-0.1, math.nan, math.inf, "much"]
+    for within in wrong:
+        with pytest.raises(StudyError, match="within="):
+            EXPERIMENT.informed_by(FIRST, within=within)
 
 
 def test_caps_are_some_standard_deviations_from_the_mean() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import dpcausal as dpc
 from checks.documents import ROOT, blocks
+from tests.support.omop_warehouse import warehouse
 from tests.support.postgres import VARIABLE, fresh_database
 
 Run = Callable[[str], list[Any]]
@@ -24,9 +25,9 @@ COLUMNS = ("drug", "stay", "age", "sex", "diabetes", "stay_before", "systolic")
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the page makes before it estimates, of fewer people."""
+    """The cohort and the schema of the page, with a warehouse that tries every rule of the cohort."""
     names: dict[str, Any] = {}
-    text = (ROOT / "docs" / "omop.md").read_text(encoding="utf-8").replace("people = 80_000", "people = 3_000")
+    text = (ROOT / "docs" / "omop.md").read_text(encoding="utf-8")
     before = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("omop"))
     try:
@@ -34,7 +35,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             exec(compile(block.body, "omop.md", "exec"), names)  # noqa: S102 (our own page)
     finally:
         os.chdir(before)
-    return names
+    return names | {"tables": warehouse(3_000)}
 
 
 @contextmanager

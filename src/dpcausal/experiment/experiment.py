@@ -13,7 +13,7 @@ from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.experiment.catalogue import MetricCatalogue, checked_digest, metrics_of
 from dpcausal.experiment.decision import DecisionRule
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.experiment.informed import Known, informed
+from dpcausal.experiment.informed import Known, Noise, informed, shared
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """The version of the file format."""
+
+_ROUNDS = 3
+"""How often shares are found: the bound that noise rests on, and so what each share brings, depends on them a little.
+With cohorts it does not."""
 
 _SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n", "catalogue")
 
@@ -344,16 +348,22 @@ class Experiment(metaclass=Constructor):
     def _rehearsal(self, n: int, typical: Mapping[str, float | Sequence[float]] | None = None) -> Rehearsal:
         return Rehearsal(self.schema, n, confounding=0.0, typical=typical or {})
 
-    def informed_by(self, scorecard: Scorecard | Path, *, spread: float = 5.0) -> Self:
+    def informed_by(self, scorecard: Scorecard | Path, *, spread: float = 5.0, within: float = 0.05) -> Self:
         """Return the experiment with what an earlier scorecard of the same metrics says, for less noise at one price.
 
-        A scorecard is public, so nothing is paid. Each metric gets a share of the budget by how wide its bounds are
-        in its own standard deviations (Neyman's allocation), times its weight. Bounds of a mean become a narrower cap,
-        **so it is another capped mean**. A ratio is linearised where its denominator is a metric too.
+        A scorecard is public, so nothing is paid. Bounds of a mean become a narrower cap, **so it is another capped
+        mean**. A ratio is linearised where its denominator is a metric too. Shares of the budget then bring as many
+        metrics as possible, by weight, to an interval hardly wider than without privacy: those that need least come
+        first, and each has just what it needs. Of what is left the others have more where their bounds are wide in
+        their own standard deviations (Neyman's allocation), and none has more than 1.5 times the noise of that
+        allocation. Where fewer than half can come so near, all shares are of that allocation.
 
         Args:
             scorecard: The earlier scorecard, of the same population or a similar one, or the `Path` of its JSON.
             spread: How many standard deviations the new bounds are from the mean; infinite to change weights alone.
+            within: How much wider by privacy a metric's interval may be to count, at `planned_n` units, or as many as
+                the earlier experiment had where none is declared. With 0 the sum of all variances is least, each in
+                units of the metric's own.
 
         Raises:
             StudyError: If the scorecard is a rehearsal, or about none of these metrics.
@@ -367,8 +377,21 @@ class Experiment(metaclass=Constructor):
             )
         if not spread > 0:
             raise StudyError(expected="a spread above 0", got=repr(spread), hint="5 is the usual choice.")
-        metrics = informed(self.metrics, earlier.found, spread, gaussian=self.delta > 0)
-        return replace(self, metrics=metrics)
+        if not (is_number(within) and within >= 0):
+            raise StudyError(
+                expected="within=, a share of an interval's width, at least 0",
+                got=repr(within)[:100],
+                hint="0.05 is five per cent.",
+            )
+        later = replace(self, metrics=informed(self.metrics, earlier.found, spread))
+        rehearsal = Rehearsal(later.schema, 2, confounding=0.0, rule="zcdp" if self.delta else "additive")
+        more = self.planned_n / max(earlier.units, 1.0) if self.planned_n else 1.0
+        planned = later
+        for _ in range(_ROUNDS if within and self.cohorts is None else 1):
+            noise = Noise(planned.release(rehearsal), planned.query.shares, more)
+            metrics = shared(later.metrics, self.metrics, earlier.found, noise, within)
+            planned = replace(planned, metrics=metrics)
+        return planned
 
     def to_toml(self) -> str:
         """Return the experiment as a TOML document that people can read and approve."""

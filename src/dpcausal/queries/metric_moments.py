@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
 from dpcausal.errors import QueryError
@@ -124,7 +125,7 @@ class MetricMoments(SummingQuery):
     def shares(self) -> dict[str, Fraction]:
         """The share of each column: that of its metric, or half of it where the metric has two; all add up to 1."""
         shares: dict[str, Fraction] = {}
-        for columns, share in self._metric_shares():
+        for columns, share in _metric_shares(self.metrics, self.weights):  # type: ignore[arg-type]
             for name in columns:
                 shares[name] = shares.get(name, Fraction(0)) + share / len(columns)
         return shares
@@ -133,16 +134,11 @@ class MetricMoments(SummingQuery):
     def products(self) -> dict[tuple[str, str], Fraction]:
         """The share of each product: half of that of its metrics. At most the shares of its columns."""
         products: dict[tuple[str, str], Fraction] = {}
-        for columns, share in self._metric_shares():
+        for columns, share in _metric_shares(self.metrics, self.weights):  # type: ignore[arg-type]
             if len(columns) == 2:
                 one, other = sorted(columns)
                 products[one, other] = products.get((one, other), Fraction(0)) + share / 2
         return products
-
-    def _metric_shares(self) -> list[tuple[Sequence[str], Fraction]]:
-        weights = [exact(weight) for weight in self.weights]
-        whole = sum(weights, Fraction(0))
-        return [(columns, weight / whole) for columns, weight in zip(self.metrics, weights, strict=True)]
 
     @property
     def size_share(self) -> Fraction:
@@ -226,6 +222,16 @@ class MetricMoments(SummingQuery):
         (one, other), halves = pairs[0], {each.name: half_range(each) for each in columns if is_measured(each)}
         residual = Residual("residual", one, other, 0.5 * halves[one] / halves[other], -halves[one] / 2, halves[one])
         return *asked, cls([["residual"], [other]], [1.0, 2.0], [residual])
+
+
+@lru_cache(64)
+def _metric_shares(
+    metrics: tuple[tuple[str, ...], ...], weights: tuple[float, ...]
+) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
+    """Return the columns and the share of each metric; a release asks for them often."""
+    exactly = [exact(weight) for weight in weights]
+    whole = sum(exactly, Fraction(0))
+    return tuple((columns, weight / whole) for columns, weight in zip(metrics, exactly, strict=True))
 
 
 def _numbers(schema: Schema) -> dict[str, tuple[str, MetricColumn]]:

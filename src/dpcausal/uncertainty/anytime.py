@@ -13,6 +13,9 @@ from dpcausal.utils.arrays import Array
 _CELLS = 2**12
 """Of how many cells the distribution of an error is made; widths allow for the rounding to cells."""
 
+_SURE = 6.0
+"""The error function of this is 1 in floats."""
+
 _FAR_NORMAL, _FAR_LAPLACE = 8.0, 30.0
 """An error is within so many standard deviations, and with Laplace noise so many scales more, but for 10^-13."""
 
@@ -183,4 +186,5 @@ def _normal(edges: Array, sd: float) -> Array:
     """Return the probability that a normal error is below each edge, less a half."""
     if sd == 0:
         return np.sign(edges) / 2
-    return np.array([math.erf(edge) / 2 for edge in (edges / (sd * math.sqrt(2))).tolist()])
+    distinct, places = np.unique(np.clip(edges / (sd * math.sqrt(2)), -_SURE, _SURE), return_inverse=True)
+    return np.array([math.erf(edge) / 2 for edge in distinct.tolist()])[places]

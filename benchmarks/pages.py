@@ -1,21 +1,31 @@
-"""The tables of the pages on designs and many outcomes, from stored results.
+"""The tables of the documentation that show stored results of a single suite.
 
-`python -m benchmarks.design_tables` writes them into the pages.
+`python -m benchmarks.pages` writes them all. The bake-off, the leaderboard, ordinary and realistic tables and the
+papers have figures and files beside their pages, and write these themselves.
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path("benchmarks/results")
-PAGES = {
-    "complier": "instruments",
-    "two_stage": "instruments",
-    "change": "difference-in-differences",
-    "discontinuity": "discontinuity",
-    "claims": "many-outcomes",
-}
+from benchmarks import (
+    clusters,
+    confounded,
+    coverage,
+    custom_sums,
+    effect_measures,
+    experiments,
+    growing_tables,
+    quantiles,
+    secure_masks,
+    secure_sums,
+    site_checks,
+    survival,
+)
+from benchmarks.papers.paper import written
+from benchmarks.parts import PUBLISHED
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def _lines(head: list[str], body: list[list[str]]) -> str:
@@ -124,27 +134,77 @@ def claims(result: dict[str, Any]) -> str:
     return _lines(["setting", "", "found", "runs"], body)
 
 
-def tables() -> dict[str, str]:
-    """Return each table under its name."""
-    stored = {
-        name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["cells"]
-        for name in ("designs", "two_stage", "discontinuity")
+def secure_queries(lines: list[dict[str, Any]]) -> str:
+    """Return the noise and the coverage of curves, subgroups and metrics of secure sums, beside one table."""
+    head = ["part", "numbers", "privacy error over one table's", "sd of the difference over it"]
+    head += ["coverage of 95 % intervals", "of one table's"]
+    return _lines(
+        head,
+        [
+            [
+                line["part"],
+                str(line["numbers"]),
+                *(f"{line[name]:.2f}" for name in ("privacy_sd_ratio", "difference_over_privacy_sd")),
+                *(_percent(line[name]) for name in ("coverage", "coverage_of_one_table")),
+            ]
+            for line in lines
+        ],
+    )
+
+
+def tables() -> dict[str, dict[str, str]]:
+    """Return the tables of each page, by the names of their places."""
+
+    def result(name: str) -> Any:  # noqa: ANN401 (what a suite stored)
+        return json.loads((PUBLISHED / f"{name}.json").read_text(encoding="utf-8"))
+
+    def cells(name: str) -> Any:  # noqa: ANN401
+        return result(name)["cells"]
+
+    adjusted, metrics = confounded.tables(result("confounded")), result("experiments")
+    years = growing_tables.tables(result("growing_tables"))
+    found: dict[str, dict[str, Any]] = {
+        "benchmarks": {"coverage": coverage.page()},
+        "clusters": {"coverage": clusters.table(cells("clusters"))},
+        "custom-sums": {"coverage": custom_sums.table(cells("custom_sums"))},
+        "difference-in-differences": {"change": change(cells("designs"))},
+        "discontinuity": {"discontinuity": discontinuity(cells("discontinuity"))},
+        "experiments": {
+            "coverage": experiments.coverage_table(metrics),
+            "cost": experiments.cost_table(metrics),
+        },
+        "growing-tables": {name: years[name] for name in ("prices", "claims")},
+        "instruments": {"complier": complier(cells("designs")), "two_stage": two_stage(cells("two_stage"))},
+        "many-outcomes": {"claims": claims(result("many_outcomes"))},
+        "pooling-evidence": site_checks.tables(result("site_checks")),
+        "proofs/secure_sums": secure_masks.tables(result("secure_masks")),
+        "quantiles": {"coverage": quantiles.table(cells("quantiles")), "confounded": adjusted["quantiles"]},
+        "ratios": {"coverage": effect_measures.table(cells("effect_measures"))},
+        "scaling-measured": {
+            "jobs": experiments.jobs_table(metrics),
+            "bill": experiments.bill_table(metrics),
+        },
+        "secure-sums": {
+            "coverage": secure_sums.coverage_table(result("secure_sums")["coverage"]),
+            "secure queries": secure_queries(result("secure_queries")["parts"]),
+        },
+        "survival": survival.tables(result("survival")) | {"confounded": adjusted["survival"]},
     }
-    found = {"complier": complier(stored["designs"]), "change": change(stored["designs"])}
-    found |= {"two_stage": two_stage(stored["two_stage"]), "discontinuity": discontinuity(stored["discontinuity"])}
-    families = RESULTS / "many_outcomes.json"
-    if families.exists():
-        found["claims"] = claims(json.loads(families.read_text(encoding="utf-8")))
-    return found
+    return {
+        page: {name: text if isinstance(text, str) else "\n".join(text) for name, text in each.items()}
+        for page, each in found.items()
+    }
+
+
+def rewritten(page: str, text: str) -> str:
+    """Return the text of a page with its tables written afresh."""
+    return written(text, {name: table.strip().splitlines() for name, table in tables()[page].items()})
 
 
 def main() -> None:
-    for name, table in tables().items():
-        page = Path("docs", f"{PAGES[name]}.md")
-        text = page.read_text(encoding="utf-8")
-        marked = rf"<!-- {name} table -->\n(\n\|[^\n]*(\n\|[^\n]*)*\n)?"
-        written = f"<!-- {name} table -->\n\n{table}\n"
-        page.write_text(re.sub(marked, written, text), encoding="utf-8")
+    for page in tables():
+        file = DOCS / f"{page}.md"
+        file.write_text(rewritten(page, file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

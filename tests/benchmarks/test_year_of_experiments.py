@@ -1,0 +1,53 @@
+"""The simulated year of experiments: what it costs fits, and its tables say what was found."""
+
+import tempfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import year_of_experiments as year
+from benchmarks.year_of_experiments import METRICS, Team, looks_table, summary, users, width_table
+
+TRUE = {"seconds": (1.0, 3.0), "bought": (0.0, 1.0)}
+
+
+def line(metric: str, look: int, **found: Any) -> dict[str, Any]:
+    return {"experiment": 0, "look": look, "metric": metric, "given": True, "covers": True} | found
+
+
+def test_summary_and_tables_count_what_has_no_interval_as_infinitely_wide() -> None:
+    lines = [
+        line("seconds", 1, noise=4.0 * 8**0.5, covers=False),
+        line("seconds", 8, noise=4.0),
+        line("bought", 1, given=False),
+        line("bought", 8, noise=0.1),
+    ]
+    found = summary(lines, TRUE)
+    assert found["by metric, last look"] == pytest.approx({"seconds": 5 / 3, "bought": 1.01**0.5})
+    assert (found["without interval"], found["metrics within 5 %, last look"], found["of"]) == (1, 1, 2)
+    assert (found["covered at the last look"], found["covered at all looks"]) == (2, 1)
+    assert summary([line("seconds", 8, given=False), line("bought", 8, given=False)], TRUE)["median width"] is None
+    rows = [{"way": "both", "epsilon": epsilon} | found for epsilon in (1.0, 4.0)]
+    assert width_table({"rows": rows}).splitlines()[2:] == ["| a schedule in layers | 1.34, 1 of 2 | 1.34, 1 of 2 |"]
+    assert looks_table({"rows": rows}).splitlines()[2:] == [
+        "| a schedule in layers | 1.67 | 1.34 | 0 of 2 | 100.0 % | 50.0 % |"
+    ]
+
+
+def test_pilot_costs_a_tenth_and_all_experiments_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bucket of every layer has room for its experiment beside the pilot, and hardly any is left."""
+    monkeypatch.setattr(year, "UNITS", 2_000)
+    monkeypatch.setattr(year, "METRICS", METRICS[:3])
+    with tempfile.TemporaryDirectory() as folder:
+        team = Team("both, informed", 4.0, folder)
+        team.learns(users(np.random.default_rng(0), 1.0))
+        whole, pilot = team.budget.cap.rho, year._zcdp(team.budget.part(41).epsilon).cap.rho
+        each = year._zcdp(team.part.epsilon).cap.rho
+        assert float(each / pilot) == pytest.approx(10, rel=1e-3)
+        assert float((pilot + year.LAYERS * each) / whole) == pytest.approx(1, rel=1e-3)
+        true = dict.fromkeys((metric.label for metric in METRICS), (0.0, 1.0))
+        for at in (0, 5, 10, 15):
+            team.asks(users(np.random.default_rng(at), 1.0, at), at, true)
+        assert len(team.found) == 4 * year.LOOKS * 3
+        assert float(team.everyone.remaining.epsilon) < 0.05
