@@ -33,7 +33,7 @@ MODULES = {
 GROUPS = {
     "docs/certificates.md": "federation",
     "docs/console.md": "console",
-    **dict.fromkeys(("docs/federation-quickstart.md", "docs/federation.md", "docs/operation.md"), "federation"),
+    **dict.fromkeys(("docs/federation-quickstart.md", "docs/operation.md"), "federation"),
     "docs/mailbox.md": "mailbox",
     "docs/scaling.md": "spark",
 }

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import dpcausal as dpc
+from dpcausal.estimators.average.cluster_trial import _unequal
 from dpcausal.schema.schema import Protects
 from tests.support.engines import fresh_noise
 
@@ -42,12 +43,65 @@ def test_effect_and_error_are_the_textbooks_where_noise_vanishes(protects: Prote
     means = [y[arm == each].mean() for each in (0, 1)]
     assert effect.estimate == pytest.approx(means[1] - means[0], abs=0.05)
     assert (effect.control_mean, effect.treated_mean) == pytest.approx(means, abs=0.05)
-    variance = 0.0
-    for each in (0, 1):
-        residuals = np.array([(y - means[each])[cluster == one].sum() for one in range(each, 24, 2)])
-        variance += 12 / 11 * (residuals**2).sum() / (arm == each).sum() ** 2
     low, high = effect.interval(0.95)
-    assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 22) * variance**0.5, rel=0.02)
+    assert (high - low) / 2 == pytest.approx(half_width(cluster, arm, y), rel=0.02)
+
+
+def half_width(cluster: np.ndarray, arm: np.ndarray, y: np.ndarray) -> float:
+    """Return Student's half width without noise, with residuals scaled up by what unequal clusters take from them."""
+    variance, equal = 0.0, 0.0
+    for each in (0, 1):
+        mean, places = y[arm == each].mean(), np.unique(cluster[arm == each])
+        residuals = np.array([(y - mean)[cluster == one].sum() for one in places])
+        shares = np.array([(cluster == one).sum() for one in places]) / (arm == each).sum()
+        # The expected square of a residual, where the variance of a cluster's total is its share squared.
+        expected = shares**2 * (1 - 2 * shares) + shares**2 * (shares**2).sum()
+        variance += (residuals**2).sum() / (arm == each).sum() ** 2 * (shares**2).sum() / expected.sum()
+        equal += 1 / (shares**2).sum()
+    return float(stats.t.ppf(0.975, round(equal) - 2) * variance**0.5)
+
+
+def unequal(largest: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a trial of 24 clusters of 40 persons, of which the last one has more."""
+    random = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(24), [40] * 23 + [largest])
+    y = 45 + random.normal(0, 5, 24)[cluster] + random.normal(0, 10, len(cluster))
+    return cluster, cluster % 2, np.clip(y, 0, 100)
+
+
+def test_interval_allows_for_a_large_cluster() -> None:
+    sets = [unequal(1_000, seed) for seed in range(40)]
+    covered, plain = 0, 0
+    for cluster, arm, y in sets:
+        cells = pa.table({"arm": arm, "y": y, "cluster": [CLUSTERS[each] for each in cluster]})
+        effect = TRIAL.estimate(fresh_noise(cells, SCHEMA), epsilon=20.0)
+        low, high = effect.interval(0.95)
+        assert (high - low) / 2 == pytest.approx(half_width(cluster, arm, y), rel=0.05)
+        covered += low <= 0 <= high
+        means = [y[arm == each].mean() for each in (0, 1)]
+        spread = 0.0
+        for each in (0, 1):
+            residuals = np.array([(y - means[each])[cluster == one].sum() for one in range(each, 24, 2)])
+            spread += 12 / 11 * (residuals**2).sum() / (arm == each).sum() ** 2
+        plain += abs(means[1] - means[0]) < stats.t.ppf(0.975, 22) * spread**0.5
+    assert covered >= 36 > plain + 2  # without the correction far fewer
+
+
+def test_arm_of_one_large_cluster_has_no_interval() -> None:
+    cluster, arm, y = unequal(8_000)
+    cells = pa.table({"arm": arm, "y": y, "cluster": [CLUSTERS[each] for each in cluster]})
+    effect = TRIAL.estimate(fresh_noise(cells, SCHEMA), epsilon=20.0)
+    assert "nearly all persons" in effect.no_interval
+    assert effect.sampling_sd is None
+
+
+def test_noise_in_sizes_does_not_make_equal_clusters_unequal() -> None:
+    random = np.random.default_rng(3)
+    assert _unequal(40 + random.laplace(0, 4, 200), 32.0)[0] > 190
+    assert _unequal(np.full(8, 40.0), 32.0) == (8.0, 0.875)
+    sizes = np.exp(random.normal(4, 1, 200))
+    noisy = _unequal(sizes + random.laplace(0, 10, 200), 200.0)
+    assert noisy == pytest.approx(_unequal(sizes, 0.0), rel=0.05)
 
 
 def test_interval_is_as_wide_as_students_for_any_noise() -> None:

@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.estimators.conditional.posterior import hidden_variation
+from dpcausal.estimators.conditional.scaled_basis import error_of_shapes
+from dpcausal.estimators.covariate_scales import ScaledCovariates
+from dpcausal.estimators.scale_fit import FittedScale
 from dpcausal.queries.models import Learner
 from dpcausal.results.curve import CurveEstimator
+from dpcausal.schema.scale import Transform
 from dpcausal.source import SummedSource
 
 COVARIATES = [dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]
@@ -360,3 +364,48 @@ def test_hidden_laboratory_value_gives_no_interval() -> None:
     learner = dpc.RLearner(BOTH, dpc.Polynomial(["age"]))
     curve = learner.estimate(SummedSource(laboratory(4_000)[0]), epsilon=1.0, delta=1e-6)
     assert "creatinine varies" in curve.no_interval
+
+
+def skewed(transform: Transform | None = None) -> dpc.Vault:
+    """A vault of a trial in which the effect is a line in a skewed value, which its score is not."""
+    generator = np.random.default_rng(31)
+    value = np.clip(np.exp(0.7 * generator.normal(size=20_000)), 0.05, 15)
+    arm = generator.integers(0, 2, 20_000)
+    outcome = 40 + 4 * value + (3 + 2 * value) * arm + generator.normal(0, 6, 20_000)
+    typical = (0.3, 3.2) if transform else None
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 100, missing=50),
+        covariates=[dpc.Real("value", 0.05, 15, typical=typical, transform=transform)],
+    )
+    table = pa.table({"t": arm, "y": np.clip(outcome, 0, 100), "value": value})
+    return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=50, delta=1e-3))
+
+
+@pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
+def test_band_of_a_straight_curve_allows_for_values_that_are_straight(
+    kind: type[dpc.RLearner] | type[dpc.DRLearner],
+) -> None:
+    curve = kind(["value"], dpc.Polynomial(["value"]), propensity=0.5).estimate(skewed(), epsilon=8.0, delta=1e-6)
+    low, high = curve.effect_interval({"value": [0.2, 0.6, 1.3, 3.0]})
+    truth = 3 + 2 * np.array([0.2, 0.6, 1.3, 3.0])
+    assert ((low < truth) & (truth < high)).all()
+    assert abs(curve.effect({"value": [1.3]})[0] - 5.6) > 0.4  # which sampling error and noise would not cover
+    assert "straight in the scores of value" in str(curve)
+
+
+def test_only_straight_curves_of_shapes_that_nobody_declared_have_that_error() -> None:
+    def of(basis: dpc.queries.Basis, transform: Transform | None = None) -> Array:
+        schema = skewed(transform).schema
+        scale = FittedScale(0.05, 15, 1.0, 0.7, 0.7, found=True, transform=transform)
+        scales = ScaledCovariates(
+            dpc.Rehearsal(schema, n=100), ("value",), dpc.Guarantee(epsilon=1.0), {"value": scale}
+        )
+        return np.diag(error_of_shapes(basis, scales, np.full(len(basis.names(schema)), 4.0)))
+
+    constant, slope = of(dpc.Polynomial(["value"]))
+    assert 0.05 < slope < 1
+    assert 0.1 < (constant / slope) ** 0.5 < 0.3
+    assert not of(dpc.Polynomial(["value"]), "linear").any()
+    assert not of(dpc.Polynomial(["value"], degree=2)).any()
+    assert not of(dpc.Spline(["value"])).any()

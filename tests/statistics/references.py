@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from dpcausal.utils.arrays import Array
-from tests.statistics.tables import CLUSTERS, EDGES, HIGH, LOW, Kind, columns
+from tests.statistics.tables import EDGES, HIGH, LOW, Kind, columns
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 
@@ -430,17 +430,20 @@ def kernel(functions: Array, at: Array, ridge: float, limit: float) -> Reference
 
 
 def clusters() -> Reference:
-    """Return the difference in means over persons, with Cochran's error of a ratio and Student's quantile."""
+    """Return the difference in means over persons, with the error of a ratio for clusters of unlike sizes."""
     table = columns("design")
-    means, variance = [], 0.0
+    means, variance, equal = [], 0.0, 0.0
     for arm in (0, 1):
         own = table["t"] == arm
         _, place = np.unique(table["village"][own], return_inverse=True)
         sizes, totals = np.bincount(place), np.bincount(place, weights=table["y"][own])
         means.append(float(totals.sum() / sizes.sum()))
-        residuals, count = totals - means[-1] * sizes, len(sizes)
-        variance += count / (count - 1) * float(residuals @ residuals) / float(sizes.sum()) ** 2
-    widened = float(stats.t.ppf(0.975, len(CLUSTERS) - 2) / stats.norm.ppf(0.975))
+        residuals, shares = totals - means[-1] * sizes, sizes / sizes.sum()
+        square = float(shares @ shares)
+        left = 1 - 2 * float((shares**3).sum()) / square + square
+        variance += float(residuals @ residuals) / float(sizes.sum()) ** 2 / left
+        equal += 1 / square
+    widened = float(stats.t.ppf(0.975, round(equal) - 2) / stats.norm.ppf(0.975))
     return _one(means[1] - means[0], widened * variance**0.5, means=(means[0], means[1]))
 
 

@@ -24,6 +24,9 @@ from dpcausal.uncertainty.interval import merged, student_half_width
 _LEVEL = 0.95
 """The level at which an interval is exactly Student's."""
 
+_LEAST_LEFT = 0.1
+"""Below this part of the variance that residuals keep there is no interval: a cluster has over 0.8 of its arm."""
+
 
 @dataclass(frozen=True)
 class ClusterTrial(BaseEstimator):
@@ -37,6 +40,7 @@ class ClusterTrial(BaseEstimator):
         Clusters were randomised, and each is in one arm. Persons of one cluster may resemble or influence each other;
         clusters do not. Persons whose recorded arm is not that of their cluster are left out. For the interval: the
         clusters are a sample of many, and there are at least about eight in each arm, or their totals are near normal.
+        Clusters may differ in size, as long as none holds most persons of its arm: then there is no interval.
 
     Privacy:
         The unit of privacy is the person. One query: size, total and sum of squares of each cluster, with noise. One
@@ -53,6 +57,9 @@ class ClusterTrial(BaseEstimator):
         Donner and Klar (2000), Design and Analysis of Cluster Randomization Trials in Health Research; Cochran (1977),
         Sampling Techniques, section 6.3, for the variance of a ratio. The spread of noisy cluster totals holds the
         privacy noise already, so Student's quantile with clusters - 2 degrees of freedom applies to both together.
+        Where sizes differ, the mean of an arm follows its large clusters. Their residuals are then too small and there
+        are fewer degrees of freedom, so both are corrected as in Bell and McCaffrey (2002), Bias Reduction in Standard
+        Errors for Linear Regression with Multi-Stage Samples, with the released sizes.
 
     Example:
         >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
@@ -97,9 +104,9 @@ class ClusterTrial(BaseEstimator):
         noises = np.diag(means.covariance)
         arms = [_Arm.of(release, its, half, float(each)) for its, each in zip(names, noises, strict=True)]
         noise = merged(means.noise_along((-1.0, 1.0)))
-        freedom = max(len(clusters) - 2, 1)
+        freedom = max(round(sum(arm.equal_clusters for arm in arms)) - 2, 1)
         widened = (student_half_width(freedom, _LEVEL) / NormalDist().inv_cdf((1 + _LEVEL) / 2)) ** 2
-        few = min(arm.count for arm in arms) < 2
+        refusal = _refusal(arms)
         variance = widened * sum(arm.variance for arm in arms) - noise.variance
         errors = np.diag([max(widened * arm.variance - arm.noise, 0.0) for arm in arms])
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
@@ -109,7 +116,7 @@ class ClusterTrial(BaseEstimator):
             arms=labels,
             outcome=source.schema.outcome.title,
             estimate=arms[1].mean - arms[0].mean,
-            sampling_sd=None if few else math.sqrt(max(variance, 0.0)),
+            sampling_sd=None if refusal else math.sqrt(max(variance, 0.0)),
             noise=(noise,),
             n=source.n,
             method=f"difference in means of {arms[1].count} treated and {arms[0].count} control clusters by "
@@ -124,12 +131,21 @@ class ClusterTrial(BaseEstimator):
             ),
             receipts=(release.receipt,),
             notes=(*_clustering(arms), *source.caveats),
-            no_interval="an arm with one cluster does not show how clusters differ" if few else "",
-            arm_means=None if few else replace(means, sampling=tuple(map(tuple, errors.tolist()))),
+            no_interval=refusal,
+            arm_means=None if refusal else replace(means, sampling=tuple(map(tuple, errors.tolist()))),
             arm_sizes=sizes,
         )
         sds = np.sqrt(np.diag(sizes.covariance)).tolist()
         return warned(effect, source.schema, Signs(sizes=tuple(map(Measured, sizes.values, sds))))
+
+
+def _refusal(arms: Sequence["_Arm"]) -> str:
+    """Return why there is no interval; empty where there is one."""
+    if min(arm.count for arm in arms) < 2:
+        return "an arm with one cluster does not show how clusters differ"
+    if min(arm.left for arm in arms) < _LEAST_LEFT:
+        return "one cluster seems to hold nearly all persons of an arm, so the others do not show how far it may be off"
+    return ""
 
 
 def _size(names: Sequence[str], value: ValueOf) -> Numbers:
@@ -152,6 +168,8 @@ class _Arm:
         within: The variance of the outcome over persons.
         weighted_size: The mean number of persons in a person's own cluster.
         noise: The variance of the privacy noise in the mean.
+        equal_clusters: How many clusters of one size would give a mean with the same error, where clusters differ.
+        left: The part of the clusters' variance that their residuals from the arm's mean keep.
     """
 
     count: int
@@ -161,6 +179,8 @@ class _Arm:
     within: float
     weighted_size: float
     noise: float
+    equal_clusters: float
+    left: float
 
     @classmethod
     def of(cls, release: Release, names: Sequence[str], half: float, noise: float) -> "_Arm":
@@ -173,20 +193,52 @@ class _Arm:
         size_variance = release.variance(f"size of {names[0]}")
         # Without an exact answer the sum of squared sizes may be anything; a person's own cluster holds the person.
         weighted = (float((sizes**2).sum()) - count * size_variance) / size
+        equal_clusters, left = _unequal(sizes, size_variance)
+        variance = spread / size**2
+        # The noise is alike in all clusters, whatever their sizes.
+        variance += max(variance - noise, 0.0) * max((1 - 1 / count) / max(left, _LEAST_LEFT) - 1, 0.0)
         return cls(
             count=count,
             size=size,
             mean=mean,
-            variance=spread / size**2,
+            variance=variance,
             within=min(max(squares, 1e-6 * half**2), half**2),
             weighted_size=max(weighted, 1.0),
             noise=noise,
+            equal_clusters=equal_clusters,
+            left=left,
         )
 
     @property
     def sampling(self) -> float:
         """The variance of the mean without privacy noise; noise may make it negative."""
         return self.variance - self.noise
+
+
+def _unequal(sizes: Numbers, noise: float) -> tuple[float, float]:
+    """Return how many clusters of one size count as much, and which part of their variance residuals keep.
+
+    A cluster with a share w of its arm pulls the arm's mean along. If totals vary in proportion to sizes, the sum of
+    squared residuals has 1 - 2 sum(w^3) / sum(w^2) + sum(w^2) of the variance of the mean: 1 - 1 / count for equal w.
+
+    Args:
+        noise: The variance of the noise in each size; it is taken off their spread.
+
+    Example:
+        >>> _unequal(np.array([50.0, 50.0, 50.0, 50.0]), 0.0)
+        (4.0, 0.75)
+        >>> [round(each, 2) for each in _unequal(np.array([850.0, 50.0, 50.0, 50.0]), 0.0)]
+        [1.37, 0.05]
+    """
+    mean = max(float(sizes.mean()), 1.0)
+    apart = sizes - sizes.mean()
+    squares = float((apart**2).sum())
+    expected = max(len(sizes) - 1, 1) * noise
+    kept = math.sqrt(max(1 - expected / squares, 0.0)) if squares > 0 else 0.0
+    shares = np.maximum(mean + kept * apart, 0.0)
+    shares /= shares.sum()
+    square, cube = float((shares**2).sum()), float((shares**3).sum())
+    return 1 / square, 1 - 2 * cube / square + square
 
 
 def _values(part: str, names: Sequence[str], value: ValueOf) -> Numbers:

@@ -9,7 +9,7 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.curve_noise import hidden_by_noise
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models, without_outcome_models
 from dpcausal.estimators.conditional.posterior import fit_weights, hidden_variation
-from dpcausal.estimators.conditional.scaled_basis import scaled_for, seen_by_scores
+from dpcausal.estimators.conditional.scaled_basis import error_of_shapes, scaled_for, seen_by_scores, seen_shapes
 from dpcausal.estimators.interval_policy import (
     hidden_covariates,
     limit_cut_off,
@@ -189,6 +189,7 @@ def learn(
     query = models.put_into(plan)
     release = source.release(query, models.rest)
     posterior = fit_weights(release, source.schema, models, level=level)
+    bent = error_of_shapes(query.basis, scaled, posterior.squares)
     overlap = ", units counting by e (1 - e), e their propensity" if query.learner == "residual" else ""
     estimand = "average treatment effect in each group"
     smooth: tuple[str, ...] = ()
@@ -209,14 +210,19 @@ def learn(
         estimand=estimand,
         basis=query.basis,
         weights=tuple(float(each) for each in posterior.weights),
-        sampling=matrix(posterior.sampling),
+        sampling=matrix(posterior.sampling + bent),
         privacy=matrix(posterior.privacy),
         family=release.family,
         method=f"{_METHODS[query.learner]} {modelled}",
         guarantee=guarantee,
         assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        notes=(*hidden, *scaled.notes, *seen_by_scores(query.basis, source.schema)),
+        notes=(
+            *hidden,
+            *scaled.notes,
+            *seen_by_scores(query.basis, source.schema),
+            *seen_shapes(query.basis, scaled),
+        ),
         no_interval=hidden_covariates(models.hidden, query.covariates)
         or limit_cut_off(posterior.cut_off, query.limit)
         or residual_confounding(models.residual_confounding, posterior.error, query.covariates)

@@ -64,6 +64,12 @@ class WeightPosterior:
     error: float
     cut_off: float
 
+    @property
+    def squares(self) -> Array:
+        """The expected square of each weight."""
+        found: Array = self.weights**2 + np.diag(self.sampling) + np.diag(self.privacy)
+        return found
+
 
 def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, level: bool) -> WeightPosterior:
     """Fit the weights to noisy sums of products.
