@@ -1,13 +1,17 @@
 """The simulated year of experiments: what it costs fits, and its tables say what was found."""
 
+import math
 import tempfile
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dpcausal as dpc
 from benchmarks import year_of_experiments as year
 from benchmarks.year_of_experiments import METRICS, Team, looks_table, summary, users, width_table
+from dpcausal.experiment.scorecard import Scorecard
 
 TRUE = {"seconds": (1.0, 3.0), "bought": (0.0, 1.0)}
 
@@ -51,3 +55,31 @@ def test_pilot_costs_a_tenth_and_all_experiments_fit(monkeypatch: pytest.MonkeyP
             team.asks(users(np.random.default_rng(at), 1.0, at), at, true)
         assert len(team.found) == 4 * year.LOOKS * 3
         assert float(team.everyone.remaining.epsilon) < 0.05
+
+
+def test_more_metrics_of_a_platform_are_as_narrow_as_without_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thirty metrics on users whose rates differ, and as much noise as a year's experiment has for its users."""
+    monkeypatch.setattr(year, "UNITS", 40_000)
+    table = users(np.random.default_rng(1), 1.0)
+    asked = dpc.Experiment(
+        name="pilot",
+        treatment=year.TREATMENT,
+        metrics=METRICS,
+        epsilon=50.0,
+        delta=1e-6,
+    )
+
+    def card(experiment: dpc.Experiment) -> Scorecard:
+        budget = dpc.Budget(epsilon=experiment.epsilon, delta=1e-6, rule="zcdp")
+        return experiment.run(dpc.Vault(table, experiment.schema, ledger="sqlite://", budget=budget))
+
+    pilot, widths = card(asked), {}
+    errors = {line.metric: line.sampling_sd for line in pilot.lines}
+    for within in (0.0, 0.05):
+        later = replace(asked, epsilon=3.5).informed_by(pilot, within=within)
+        assert sum(each.weight for each in later.metrics) == pytest.approx(30)
+        lines = card(later).lines
+        widths[within] = np.array([math.hypot(1, line.privacy_sd / errors[line.metric]) for line in lines])
+    near = {aim: int((each <= 1.05).sum()) for aim, each in widths.items()}
+    assert near[0.05] >= max(20, near[0.0] + 5)
+    assert np.sqrt(widths[0.05] ** 2 - 1).max() < 1.6 * np.sqrt(widths[0.0] ** 2 - 1).max()

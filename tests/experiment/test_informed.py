@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from benchmarks import year_of_experiments
 from dpcausal.errors import StudyError
 from dpcausal.experiment.informed import shares
 from dpcausal.experiment.scorecard import Scorecard
@@ -113,34 +112,6 @@ def test_weight_counts_in_what_is_brought_within_reach() -> None:
     """One metric with most of the weight comes before two that need less together."""
     assert shares([1 / 3] * 3, [0.9, 0.3, 0.3], [8.0, 1.0, 1.0], 0.0) == pytest.approx([0.9, 0.05, 0.05])
     assert shares([1 / 3] * 3, [0.9, 0.3, 0.3], [1.0, 1.0, 1.0], 0.0) == pytest.approx([0.4, 0.3, 0.3])
-
-
-def test_more_metrics_of_a_platform_are_as_narrow_as_without_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With thirty metrics on users whose rates differ, and as much noise as a year's experiment has for its users."""
-    monkeypatch.setattr(year_of_experiments, "UNITS", 40_000)
-    table = year_of_experiments.users(np.random.default_rng(1), 1.0)
-    asked = dpc.Experiment(
-        name="pilot",
-        treatment=year_of_experiments.TREATMENT,
-        metrics=year_of_experiments.METRICS,
-        epsilon=50.0,
-        delta=1e-6,
-    )
-
-    def card(experiment: dpc.Experiment) -> Scorecard:
-        budget = dpc.Budget(epsilon=experiment.epsilon, delta=1e-6, rule="zcdp")
-        return experiment.run(dpc.Vault(table, experiment.schema, ledger="sqlite://", budget=budget))
-
-    pilot, widths = card(asked), {}
-    errors = {line.metric: line.sampling_sd for line in pilot.lines}
-    for within in (0.0, 0.05):
-        later = replace(asked, epsilon=3.5).informed_by(pilot, within=within)
-        assert sum(each.weight for each in later.metrics) == pytest.approx(30)
-        lines = card(later).lines
-        widths[within] = np.array([math.hypot(1, line.privacy_sd / errors[line.metric]) for line in lines])
-    within = {aim: int((each <= 1.05).sum()) for aim, each in widths.items()}
-    assert within[0.05] >= max(20, within[0.0] + 5)
-    assert np.sqrt(widths[0.05] ** 2 - 1).max() < 1.6 * np.sqrt(widths[0.0] ** 2 - 1).max()
 
 
 def test_the_next_size_decides_what_can_be_reached() -> None:

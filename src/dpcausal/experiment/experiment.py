@@ -13,7 +13,7 @@ from dpcausal.estimators.schedule import narrower_at_last_look, released_so_far
 from dpcausal.experiment.catalogue import MetricCatalogue, checked_digest, metrics_of
 from dpcausal.experiment.decision import DecisionRule
 from dpcausal.experiment.estimation import metric_effects
-from dpcausal.experiment.informed import Known, Noise, informed, shared
+from dpcausal.experiment.informed import ExpectedNoise, Known, informed, shared
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
@@ -388,7 +388,7 @@ class Experiment(metaclass=Constructor):
         more = self.planned_n / max(earlier.units, 1.0) if self.planned_n else 1.0
         planned = later
         for _ in range(_ROUNDS if within and self.cohorts is None else 1):
-            noise = Noise(planned.release(rehearsal), planned.query.shares, more)
+            noise = ExpectedNoise(planned.release(rehearsal), planned.query.shares, more)
             metrics = shared(later.metrics, self.metrics, earlier.found, noise, within)
             planned = replace(planned, metrics=metrics)
         return planned

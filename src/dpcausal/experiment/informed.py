@@ -66,8 +66,8 @@ class Known:
         """Return what a scorecard says, or the file at a path that holds one as JSON."""
         if isinstance(scorecard, Scorecard):
             found = {effect.outcome: _found(effect) for effect in reversed(scorecard.effects) if not effect.no_interval}
-            sizes = scorecard.effects[0].arm_sizes
-            return cls(scorecard.rehearsed, tuple(scorecard.kinds), found, sum(sizes.values) if sizes else 0.0)
+            arms = scorecard.effects[0].arm_sizes
+            return cls(scorecard.rehearsed, tuple(scorecard.kinds), found, sum(arms.values) if arms else 0.0)
         if not isinstance(scorecard, Path):
             raise StudyError(
                 expected="a Scorecard, or the Path of one as JSON",
@@ -105,7 +105,7 @@ def informed(metrics: Sequence[Metric], found: Mapping[str, Found], spread: floa
 
 
 @dataclass(frozen=True)
-class Noise:
+class ExpectedNoise:
     """The noise to expect of an experiment.
 
     Attributes:
@@ -125,7 +125,11 @@ class Noise:
 
 
 def shared(
-    metrics: Sequence[Metric], earlier: Sequence[Metric], found: Mapping[str, Found], noise: Noise, within: float
+    metrics: Sequence[Metric],
+    earlier: Sequence[Metric],
+    found: Mapping[str, Found],
+    noise: ExpectedNoise,
+    within: float,
 ) -> tuple[Metric, ...]:
     """Return metrics with shares of the budget as their weights, as `Experiment.informed_by` describes them.
 
@@ -184,7 +188,7 @@ def shares(fair: Sequence[float], needs: Sequence[float], weights: Sequence[floa
 
 
 def _need(  # noqa: PLR0913, PLR0917
-    metric: Metric, earlier: Metric, known: Found, below: Found | None, noise: Noise, within: float
+    metric: Metric, earlier: Metric, known: Found, below: Found | None, noise: ExpectedNoise, within: float
 ) -> float:
     """Return the share at which noise makes an interval no more than so much wider; infinite if none is enough.
 
@@ -205,7 +209,7 @@ def _need(  # noqa: PLR0913, PLR0917
     # The second column of a covariate brings about as much noise as the first.
     variance = noise.release.variance(f"total_0 of {column.name}") * len(metric.declared)
     power = 1.0 if noise.gaussian else 0.5
-    return float(noise.shares[column.name]) * (variance / allowed) ** power * len(metric.declared)
+    return float(noise.shares[column.name]) * math.pow(variance / allowed, power) * len(metric.declared)
 
 
 def _below(metric: Metric, metrics: Sequence[Metric], found: Mapping[str, Found]) -> Found | None:

@@ -125,7 +125,7 @@ class MetricMoments(SummingQuery):
     def shares(self) -> dict[str, Fraction]:
         """The share of each column: that of its metric, or half of it where the metric has two; all add up to 1."""
         shares: dict[str, Fraction] = {}
-        for columns, share in _metric_shares(self.metrics, self.weights):  # type: ignore[arg-type]
+        for columns, share in _metric_shares(self.metrics, self.weights):
             for name in columns:
                 shares[name] = shares.get(name, Fraction(0)) + share / len(columns)
         return shares
@@ -134,7 +134,7 @@ class MetricMoments(SummingQuery):
     def products(self) -> dict[tuple[str, str], Fraction]:
         """The share of each product: half of that of its metrics. At most the shares of its columns."""
         products: dict[tuple[str, str], Fraction] = {}
-        for columns, share in _metric_shares(self.metrics, self.weights):  # type: ignore[arg-type]
+        for columns, share in _metric_shares(self.metrics, self.weights):
             if len(columns) == 2:
                 one, other = sorted(columns)
                 products[one, other] = products.get((one, other), Fraction(0)) + share / 2
