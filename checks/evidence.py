@@ -3,8 +3,9 @@
 `benchmarks/results/evidence.json` has an entry for each stored result: the command, the day, the version, the digest of
 the result's own file, and that of the import closure of the command's module as it was when the command began. Where
 that closure is another one now, the result is stale. Any change of a file counts but for comments, docstrings and empty
-lines, which decide no figure; libraries from elsewhere do not count. Pages of the documentation say so where they show
-it, by themselves (`checks.mkdocs_hooks`).
+lines, which decide no figure; libraries from elsewhere do not count. `sources.json` beside it has the digest of each
+file at that time, so that it can be said which files changed. Pages of the documentation say so where they show a
+result, by themselves (`checks.mkdocs_hooks`).
 
 `python -m checks.evidence` lists all results, those that need something done first. `--run NAME` runs the command of a
 result and enters what it gave, with its processor time. Of a result that is put together by hand, `--code NAME` prints
@@ -33,8 +34,12 @@ import dpcausal
 from checks.closure import ROOT, WRITTEN, Sources
 
 FILE = ROOT / WRITTEN / "evidence.json"
-NOT_RESULTS = {FILE.name, "ordinary_truths.json"}
-"""What is among the results and is none: this record, and true effects that benchmarks keep for themselves."""
+SOURCES = "sources.json"
+NOT_RESULTS = {FILE.name, SOURCES, "ordinary_truths.json"}
+"""What is among the results and is none: these records, and true effects that benchmarks keep for themselves."""
+
+MOST_NAMED = 3
+"""So many changed files are named on a page; of more, it has their number."""
 
 _MEANING = """\
     These commands gave the figures on this page. Where any code that a command runs has changed since, it says so; that
@@ -54,6 +59,7 @@ class Evidence:
             known.
         result: The digest of the result's file.
         minutes: The processor time that it took; None where it was not measured.
+        sources: The name of the record of all files as they were; empty where there is none.
     """
 
     commands: tuple[str, ...]
@@ -63,6 +69,7 @@ class Evidence:
     code: str
     result: str
     minutes: float | None = None
+    sources: str = ""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -80,10 +87,25 @@ def stored() -> dict[str, Evidence]:
     }
 
 
-def write(known: Mapping[str, Evidence]) -> None:
-    """Write down what is known."""
+def write(known: Mapping[str, Evidence], files: Mapping[str, str] | None = None) -> None:
+    """Write down what is known, and files as they were when one of the results was measured."""
     plain = {name: asdict(each) for name, each in sorted(known.items())}
     FILE.write_text(f"{json.dumps(plain, indent=1)}\n", encoding="utf-8")
+    records = stored_sources() | ({name_of(files): dict(files)} if files else {})
+    used = {name: records[name] for name in sorted({each.sources for each in known.values()} & records.keys())}
+    FILE.with_name(SOURCES).write_text(f"{json.dumps(used, indent=0)}\n", encoding="utf-8")
+
+
+def stored_sources() -> dict[str, dict[str, str]]:
+    """Return the digest of each file, by the name of its record."""
+    file = FILE.with_name(SOURCES)
+    records: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return records
+
+
+def name_of(files: Mapping[str, str]) -> str:
+    """Return the name of a record of files."""
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def results() -> dict[str, Path]:
@@ -111,12 +133,28 @@ def digest_of_result(file: Path) -> str:
 
 def digest_of_code(modules: Iterable[str], sources: Sources) -> str:
     """Return the digest of all that some modules import, without what decides no figure."""
-    mains = [f"{name}.__main__" if f"{name}.__main__" in sources.modules else name for name in modules]
     digest = hashlib.sha256()
-    for file in sorted(sources.needed(*(sources.modules[name] for name in mains))):
-        content = (sources.root / file).read_bytes()
-        digest.update(f"{file} ".encode() + (essence(content.decode()).encode() if file.suffix == ".py" else content))
+    for file in needed(modules, sources):
+        digest.update(f"{file} ".encode() + content(file, sources))
     return digest.hexdigest()[:16]
+
+
+def files_of(known: Mapping[str, Evidence], sources: Sources) -> dict[str, str]:
+    """Return the digest of each file that any result rests on, without what decides no figure."""
+    files = needed((module for each in known.values() for module in each.modules), sources)
+    return {str(file): hashlib.sha256(content(file, sources)).hexdigest()[:8] for file in files}
+
+
+def needed(modules: Iterable[str], sources: Sources) -> list[Path]:
+    """Return all files that some modules import."""
+    mains = [f"{name}.__main__" if f"{name}.__main__" in sources.modules else name for name in modules]
+    return sorted(sources.needed(*(sources.modules[name] for name in mains)))
+
+
+def content(file: Path, sources: Sources) -> bytes:
+    """Return what a file has, without what decides no figure."""
+    found = (sources.root / file).read_bytes()
+    return essence(found.decode()).encode() if file.suffix == ".py" else found
 
 
 @cache
@@ -139,10 +177,22 @@ def essence(text: str) -> str:
     return "\n".join(lines.values())
 
 
-def stale(known: Mapping[str, Evidence], sources: Sources) -> set[str]:
-    """Return the names of the results whose code has changed since."""
+def stale(known: Mapping[str, Evidence], sources: Sources) -> dict[str, str]:
+    """Return what changed in the code of each result whose code has changed since, as words; of others nothing."""
     now = {modules: digest_of_code(modules, sources) for modules in {each.modules for each in known.values()}}
-    return {name for name, each in known.items() if each.code != now[each.modules]}
+    old = {name: each for name, each in known.items() if each.code != now[each.modules]}
+    records = stored_sources()
+    files = files_of(old, sources) if records else {}
+    return {name: _changed(each, records.get(each.sources, {}), files, sources) for name, each in old.items()}
+
+
+def _changed(each: Evidence, then: Mapping[str, str], now: Mapping[str, str], sources: Sources) -> str:
+    if not then:
+        return "changed since"
+    files = [str(file) for file in needed(each.modules, sources)]
+    changed = [file for file in files if then.get(file) != now[file]]
+    names = f" ({', '.join(f'`{file}`' for file in changed)})" if len(changed) <= MOST_NAMED else ""
+    return f"{len(changed)} of {len(files)} files changed since{names}"
 
 
 def run(name: str, each: Evidence) -> None:
@@ -156,37 +206,33 @@ def run(name: str, each: Evidence) -> None:
         results()[name].write_bytes(done.stdout)
 
 
-def measured(
-    known: Mapping[str, Evidence], name: str, code: str, day: date, minutes: float | None = None
-) -> dict[str, Evidence]:
+def measured(known: Mapping[str, Evidence], name: str, code: str, day: date) -> dict[str, Evidence]:
     """Return what is known once a result was measured on a day, with code of this digest."""
-    result = digest_of_result(results()[name])
-    new = replace(
-        known[name], date=day.isoformat(), version=dpcausal.__version__, code=code, result=result, minutes=minutes
-    )
+    result, version = digest_of_result(results()[name]), dpcausal.__version__
+    new = Evidence(known[name].commands, known[name].pages, day.isoformat(), version, code, result)
     return {**known, name: new}
 
 
-def note(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
+def note(page: str, known: Mapping[str, Evidence], old: Mapping[str, str]) -> str:
     """Return what a page says about its results, as Markdown; nothing where it shows none."""
     shown = _shown(page, known)
     if not shown:
         return ""
     lines = [
-        f"    - {_day(each.date)}, version {each.version}, {'' if name in old else 'not '}changed since: "
+        f"    - {_day(each.date)}, version {each.version}, {old.get(name, 'not changed since')}: "
         + ", ".join(f"`{command}`" for command in each.commands)
         for name, each in sorted(shown.items(), key=lambda item: item[1].date)
     ]
     return "\n".join([f'??? info "{title(page, known, old)}"', "", _MEANING, "", *lines, ""])
 
 
-def title(page: str, known: Mapping[str, Evidence], old: set[str]) -> str:
+def title(page: str, known: Mapping[str, Evidence], old: Mapping[str, str]) -> str:
     """Return the title of that note: when results were measured, and whether code has changed since."""
     shown = _shown(page, known)
     if not shown:
         return ""
     days = sorted({each.date for each in shown.values()})
-    count = len(old & shown.keys())
+    count = len(old.keys() & shown.keys())
     since = {0: "the code is still the same", len(shown): "code has changed since"}
     return f"Measured {_days(days)}; " + since.get(count, f"code has changed since for {count} of {len(shown)} results")
 
@@ -220,16 +266,17 @@ def main(words: Sequence[str] | None = None) -> None:
         return
     if chosen.measured:
         known = measured(known, named, chosen.measured[1], today)
+        write(known)
     if chosen.run:
         if len(known[named].commands) > 1:
             parser.error(f"{named} is put together of several commands: use --code and --measured")
-        code, before = digest_of_code(known[named].modules, sources), _seconds()
+        code, files, before = digest_of_code(known[named].modules, sources), files_of(known, sources), _seconds()
         run(named, known[named])
         if digest_of_code(known[named].modules, Sources()) != code:
             parser.error(f"the code changed while {named} was measured: run it again")
-        known = measured(known, named, code, today, round((_seconds() - before) / 60, 1))
-    if chosen.run or chosen.measured:
-        write(known)
+        known = measured(known, named, code, today)
+        known[named] = replace(known[named], minutes=round((_seconds() - before) / 60, 1), sources=name_of(files))
+        write(known, files)
     wrong, old = faults(known), stale(known, sources)
     for name, fault in sorted(wrong.items()):
         print(f"{'WRONG':<8} {name} {fault}")

@@ -121,7 +121,7 @@ def says_its_date(output: str, page: str) -> bool:
 
 
 @cache
-def _evidence() -> tuple[dict[str, evidence.Evidence], set[str]]:
+def _evidence() -> tuple[dict[str, evidence.Evidence], dict[str, str]]:
     """Return what is known of all stored results, and which of them are stale."""
     known = evidence.stored()
     return known, evidence.stale(known, Sources())

@@ -141,13 +141,29 @@ def test_a_result_is_stale_once_code_that_it_runs_has_changed(sources: Sources) 
         "suite": entered(sources, "python -m benchmarks.suite"),
         "audit": entered(sources, "dpcausal audit --json"),
     }
-    assert evidence.stale(known, Sources(sources.root)) == set()
+    assert set(evidence.stale(known, Sources(sources.root))) == set()
     (sources.root / "src/dpcausal/estimator.py").write_text('"""Half."""\n\nHALF = 1  # of it', encoding="utf-8")
-    assert evidence.stale(known, Sources(sources.root)) == set()  # comments decide no figure
+    assert set(evidence.stale(known, Sources(sources.root))) == set()  # comments decide no figure
     (sources.root / "src/dpcausal/estimator.py").write_text("HALF = 2", encoding="utf-8")
-    assert evidence.stale(known, Sources(sources.root)) == {"covers"}
+    assert set(evidence.stale(known, Sources(sources.root))) == {"covers"}
     (sources.root / "src/dpcausal/pages.py").write_text("TITLE = 1", encoding="utf-8")
-    assert evidence.stale(known, Sources(sources.root)) == {"covers", "suite", "audit"}
+    assert set(evidence.stale(known, Sources(sources.root))) == {"covers", "suite", "audit"}
+
+
+def test_a_stale_result_says_which_files_changed(folder: Path, sources: Sources) -> None:
+    known = {"covers": entered(sources, "python -m benchmarks.covers"), "audit": entered(sources, "dpcausal audit")}
+    files = evidence.files_of(known, sources)
+    known["covers"] = replace(known["covers"], sources=evidence.name_of(files))
+    evidence.write(known, files)
+    evidence.write(known, {"benchmarks/covers.py": "of no result"})
+    assert evidence.stored_sources() == {evidence.name_of(files): files}
+    (sources.root / "src/dpcausal/pages.py").write_text("TITLE = 1", encoding="utf-8")
+    (sources.root / "benchmarks/covers.py").write_text("import dpcausal.estimator\nimport dpcausal.new", "utf-8")
+    (sources.root / "src/dpcausal/new.py").write_text("NEW = 1", encoding="utf-8")
+    found = evidence.stale(known, Sources(sources.root))
+    names = "`benchmarks/covers.py`, `src/dpcausal/new.py`"
+    assert found == {"covers": f"2 of 3 files changed since ({names})", "audit": "changed since"}
+    assert f"2 of 3 files changed since ({names}): `python -m" in evidence.note("covers.md", known, found)
 
 
 def test_a_page_says_when_its_results_were_measured_and_which_are_stale(sources: Sources) -> None:
@@ -157,19 +173,21 @@ def test_a_page_says_when_its_results_were_measured_and_which_are_stale(sources:
         "audit": entered(sources, "dpcausal audit", "audit.md"),
     }
     title = "Measured from 2 November 2026 to 17 November 2026"
-    assert f'??? info "{title}; the code is still the same"' in evidence.note("covers.md", known, set())
-    assert f'"{title}; code has changed since"' in evidence.note("covers.md", known, {"covers", "suite"})
-    some = evidence.note("covers.md", known, {"covers"})
+    assert f'??? info "{title}; the code is still the same"' in evidence.note("covers.md", known, {})
+    assert f'"{title}; code has changed since"' in evidence.note(
+        "covers.md", known, dict.fromkeys(("covers", "suite"), "changed since")
+    )
+    some = evidence.note("covers.md", known, {"covers": "changed since"})
     assert f'"{title}; code has changed since for 1 of 2 results"' in some
     assert "- 2 November 2026, version 0.2.0, changed since: `python -m benchmarks.covers --runs 400`" in some
     assert "- 17 November 2026, version 0.2.0, not changed since: `python -m benchmarks.suite`" in some
-    assert '"Measured on 2 November 2026; the code is' in evidence.note("audit.md", known, {"covers"})
-    assert evidence.note("index.md", known, {"covers"}) == ""
+    assert '"Measured on 2 November 2026; the code is' in evidence.note("audit.md", known, {"covers": "changed since"})
+    assert evidence.note("index.md", known, {"covers": "changed since"}) == ""
 
 
 def test_the_note_stands_below_the_title(monkeypatch: pytest.MonkeyPatch, sources: Sources) -> None:
     known = {"covers": entered(sources, "python -m benchmarks.covers")}
-    monkeypatch.setattr(mkdocs_hooks, "_evidence", lambda: (known, {"covers"}))
+    monkeypatch.setattr(mkdocs_hooks, "_evidence", lambda: (known, {"covers": "changed since"}))
     page = mkdocs_hooks.dated("# Coverage\n\nWords.", "covers.md")
     assert page.startswith('# Coverage\n\n??? info "Measured on 2 November 2026; code has changed since"\n')
     assert page.endswith("\n\nWords.")
@@ -181,7 +199,7 @@ def test_a_built_page_without_its_date_fails_the_gate(
 ) -> None:
     """A warning fails the strict build: of a page without the note, and of one whose note is older than the code."""
     known = {"covers": entered(sources, "python -m benchmarks.covers")}
-    monkeypatch.setattr(mkdocs_hooks, "_evidence", lambda: (known, {"covers"}))
+    monkeypatch.setattr(mkdocs_hooks, "_evidence", lambda: (known, {"covers": "changed since"}))
     noted = Markdown(extensions=["pymdownx.details"]).convert(mkdocs_hooks.dated("# Coverage\n\nWords.", "covers.md"))
     fresh = noted.replace("code has changed since", "the code is still the same")
     without = Markdown(extensions=["pymdownx.details"]).convert("# Coverage\n\nWords.")
@@ -263,7 +281,7 @@ def test_a_run_is_entered_with_the_code_that_it_began_with(
     assert new.result == evidence.digest_of_result(folder / "covers.json")
     assert new.code == evidence.digest_of_code(new.modules, Sources(sources.root))
     assert new.minutes is not None
-    assert evidence.stale(evidence.stored(), Sources(sources.root)) == {"suite"}
+    assert set(evidence.stale(evidence.stored(), Sources(sources.root))) == {"suite"}
 
     measuring(sources, "open('benchmarks/covers.py', 'a').write('\\nx = 1')\nprint('{\"a\": 1}')")
     with pytest.raises(SystemExit):
