@@ -8,15 +8,23 @@ from types import NoneType
 
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.errors import StudyError
+from dpcausal.estimators.average.doubly_robust import LARGEST_CLIP, DoublyRobust
+from dpcausal.estimators.average.inverse_weighting import InverseWeighting
+from dpcausal.estimators.average.propensity_matching import PropensityMatching
+from dpcausal.estimators.average.quantile_effects import QuantileEffects
+from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.survival import Survival
+from dpcausal.estimators.average.winsorised import Winsorised
+from dpcausal.estimators.quantile_strata import numbers_without_edges
 from dpcausal.ledger import Ledger
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.results.effect import Effect
+from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.columns import Binary
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
 
-_CHOOSE_CLIPS = ("inverse_weighting", "quantile_effects")
-"""The methods that clip scores less than declared where their answers allow it."""
+_NUMBER = r"-?[\d.,]+(?:e[-+]?\d+)?"
 
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
@@ -80,15 +88,22 @@ def check_diagnoses(effect: Effect, diagnoses: Sequence[BalanceTable | OverlapTa
 
 
 def check_study(effect: Effect, study: Study) -> None:
-    """Raise unless the effect can be a result of the study; a pooled one may have the epsilon of any site."""
+    """Raise unless the effect can be a result of the study; a pooled one may have the epsilon of any site.
+
+    An effect holds neither its estimator nor the covariates: where no other field shows these, its texts must be those
+    that the study gives, but for the parts that answers choose.
+    """
     guarantee, planned = effect.guarantee, study.rehearsed(max(effect.n, 2))
     epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
+    adjusting = study.estimator.estimator if isinstance(study.estimator, Winsorised) else study.estimator
     for name, expected, value in (
         ("arms", (planned.arms,), effect.arms),
         ("outcome", (study.schema.outcome.title,), effect.outcome),
-        ("method", () if _is_method(effect, planned.method) else (planned.method,), effect.method),
-        ("estimand", () if _is_estimand(effect, planned, study) else (planned.estimand,), effect.estimand),
-        ("clip", () if _is_clip(effect, planned, study) else (planned.clip,), effect.clip),
+        ("method", () if _is_method(effect, planned, adjusting, study) else (planned.method,), effect.method),
+        ("estimand", () if _is_estimand(effect, planned, adjusting, study) else (planned.estimand,), effect.estimand),
+        ("quantity", (planned.quantity,), effect.quantity),
+        ("target", () if isinstance(adjusting, Stratification) else (planned.target,), effect.target),
+        ("clip", () if _is_clip(effect, planned, adjusting) else (planned.clip,), effect.clip),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
         ("protects", (study.schema.protects,), guarantee.protects),
@@ -108,32 +123,66 @@ def check_study(effect: Effect, study: Study) -> None:
             )
 
 
-def _is_method(effect: Effect, planned: str) -> bool:
-    """Return whether an effect is of the planned method, or all sites' are. Numbers in it may come from answers."""
-    method = effect.method
+def _is_method(effect: Effect, planned: Effect, adjusting: Estimator, study: Study) -> bool:
+    """Return whether an effect is of the planned method, or all sites' are."""
+    one = _pattern(planned.method, _chosen(adjusting, study))
     if effect.sites:
-        method = method.partition("; from the ")[0].rpartition("; at each: ")[2]
-    each = method.split(" or ") if effect.sites else [method]
-    return _words(method) == _words(planned) or all(_words(one) == _words(planned) for one in each)
+        pooled = rf"[\w ]+ over \d+ of \d+ sites; at each: {one}(?: or {one})*"
+        one = rf"{pooled}|{one}; from the (?:secure )?sums of \d+ of \d+ sites"
+    return bool(re.fullmatch(one, effect.method))
 
 
-def _words(method: str) -> list[str]:
-    """Return the words of a method, without those that say where answers cut a number."""
-    return [word for word in re.findall(r"[^\W\d_]+", method) if word not in {"cut", "at", "edges"}]
+def _pattern(planned: str, chosen: str) -> str:
+    """Return a pattern of a planned text, in which the last part that answers choose may be another such part."""
+    found = re.fullmatch(rf"(?P<before>.*)(?:{chosen})(?P<after>.*)", planned) if chosen else None
+    return re.escape(planned) if not found else f"{re.escape(found['before'])}{chosen}{re.escape(found['after'])}"
 
 
-def _is_estimand(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether an effect has the planned estimand, where that does not depend on answers."""
-    depends = bool(study.advice_for_sites) or effect.target != planned.target  # the method names a target of its own
-    return depends or effect.estimand.startswith(planned.estimand)
+def _chosen(adjusting: Estimator, study: Study) -> str:
+    """Return a pattern of the part of a method that answers choose; empty where they choose none."""
+    if isinstance(adjusting, Stratification):
+        cuts = cuts_of(adjusting.by)
+        numbers = numbers_without_edges(cuts, study.schema, adjusting.bins)
+        at = rf"(?: cut at {_NUMBER}(?:, (?:{_NUMBER}|…))*(?: \(\d+ edges\))?)?"
+        by = [re.escape(cut.name) + at if cut.name in numbers else re.escape(str(cut)) for cut in cuts]
+        lacking = "|".join(re.escape(f"{name} is missing") for name in numbers)
+        more = f"(?:, (?:{lacking}))*" if numbers else ""
+        cap = r"\d+" if adjusting.cap is None else adjusting.cap
+        return rf"stratification by {', '.join(by)}{more}; [\d,]+ strata, cap {cap}"
+    if isinstance(adjusting, PropensityMatching):
+        return f"limits {_NUMBER} and {_NUMBER}"
+    return f"clipped to {_NUMBER} and {_NUMBER}" if _largest_clip(adjusting) else ""
 
 
-def _is_clip(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether scores are clipped as planned. Inverse weighting clips them less where its answers allow it."""
+def _is_estimand(effect: Effect, planned: Effect, adjusting: Estimator, study: Study) -> bool:
+    """Return whether an effect has the planned estimand, or all sites have."""
+    if isinstance(adjusting, Stratification) and effect.target != planned.target:
+        return True  # answers chose the target, and with it the words
+    capless = isinstance(adjusting, Stratification) and adjusting.cap is None
+    one = planned.estimand
+    beyond = ""
+    if isinstance(study.estimator, Winsorised):
+        side = rf"(?:below|above) {_NUMBER}"
+        beyond = rf"(?:; {re.escape(study.schema.outcome.title)} {side}(?: and {side})? winsorised)?"
+        one = re.sub(f"{beyond}$", "", one)
+    pooled = r"(?:; [\w ,]+)?" if effect.sites else ""
+    pattern = _pattern(one, r"more than \d+ to 1" if capless else "")
+    return bool(re.fullmatch(f"{pattern}{beyond}{pooled}", effect.estimand))
+
+
+def _is_clip(effect: Effect, planned: Effect, adjusting: Estimator) -> bool:
+    """Return whether scores are clipped as planned, or less where answers choose the clip."""
     if effect.clip is None:
         return planned.clip is None or bool(effect.sites)
-    largest: float = getattr(study.estimator, "clip", 0.0) if study.method in _CHOOSE_CLIPS else 0.0
-    return effect.clip == planned.clip or effect.clip <= largest
+    return effect.clip == planned.clip or effect.clip <= _largest_clip(adjusting)
+
+
+def _largest_clip(adjusting: Estimator) -> float:
+    """Return the largest clip that answers may choose; 0 where they choose none."""
+    if isinstance(adjusting, DoublyRobust):
+        return LARGEST_CLIP if adjusting.clip is None else 0.0
+    chooses = isinstance(adjusting, InverseWeighting | QuantileEffects | Survival) and adjusting.covariates
+    return adjusting.clip if chooses else 0.0
 
 
 def _handling(study: Study, planned: Effect) -> tuple[str, ...]:
@@ -142,7 +191,7 @@ def _handling(study: Study, planned: Effect) -> tuple[str, ...]:
     Estimators of many arms have words of their own for the arms. Bounds of winsorised outcomes depend on the answers.
     """
     schema, said = study.schema, set(planned.assumptions)
-    if study.method == "winsorised":
+    if isinstance(study.estimator, Winsorised):
         low, high = schema.outcome_bounds
         for bounds in ((low, (low + high) / 2), ((low + high) / 2, high)):
             said &= set(schema.narrowed(*bounds).data_handling)
