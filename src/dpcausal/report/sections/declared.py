@@ -32,10 +32,7 @@ def question(report: ReportInputs) -> Section:
         ("design", "randomised trial" if study.design == "trial" else "observational"),
         ("eligibility", study.eligibility or _UNSPECIFIED),
         ("time zero", study.time_zero or _UNSPECIFIED),
-        (
-            "treatment strategies",
-            f"{effect.arms[1]}, compared with {effect.arms[0]}",
-        ),
+        ("treatment strategies", f"{effect.arms[1]}, compared with {effect.arms[0]}"),
         ("outcome", effect.outcome),
         ("estimand", effect.estimand),
     ]
@@ -58,10 +55,7 @@ def inputs(report: ReportInputs) -> Section:
         ("bounds and values chosen by", bounds.get("by") or _UNSPECIFIED),
         ("chosen on", bounds.get("on") or _UNSPECIFIED),
         ("source of the bounds", bounds.get("source") or _UNSPECIFIED),
-        (
-            "epsilon and delta of the study",
-            f"{short(study.epsilon)} and {short(study.delta)}",
-        ),
+        ("epsilon and delta of the study", f"{short(study.epsilon)} and {short(study.delta)}"),
         *((f"epsilon at {site}", short(epsilon)) for site, epsilon in study.epsilons.items()),
         ("estimator", _describe(study.estimator)),
     ]

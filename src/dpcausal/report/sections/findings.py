@@ -21,11 +21,7 @@ _NAMES = {"overlap": "overlap", "balance": "balance"}
 def result(report: ReportInputs) -> Section:
     """Report the estimate, its interval, and the sources of its uncertainty."""
     effect = report.effect
-    items = [
-        ("estimand", effect.estimand),
-        ("method", effect.method),
-        ("units", report.units),
-    ]
+    items = [("estimand", effect.estimand), ("method", effect.method), ("units", report.units)]
     if not effect.rehearsed:
         estimate = report.scale.size(effect.estimate)
         items.append(("estimate", f"{estimate} (as released, with noise; the JSON has all digits)"))

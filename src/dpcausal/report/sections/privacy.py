@@ -138,10 +138,7 @@ def limitations(report: ReportInputs) -> Section:
     """State what is published without noise, and what is not guaranteed."""
     items = [
         ("published without noise", PUBLIC[report.effect.guarantee.protects]),
-        (
-            "public by declaration",
-            "the study, the schema, every query, its price, and the scale of its noise",
-        ),
+        ("public by declaration", "the study, the schema, every query, its price, and the scale of its noise"),
     ]
     if report.ledger_summary is not None:
         recorded = "; ".join((report.ledger_summary.data_set, *report.ledger_summary.versions))
@@ -157,10 +154,7 @@ def provenance(_report: ReportInputs) -> Section:
         ("noise", NOISE),
         ("random source", SOURCE),
         ("versions", versions),
-        (
-            "checks",
-            "dpcausal audit attacks every guarantee of an installation; run it where the table is stored",
-        ),
+        ("checks", "dpcausal audit attacks every guarantee of an installation; run it where the table is stored"),
     )
     notes = (
         "Versions are those of the installation that wrote this report.",
@@ -186,14 +180,8 @@ def audit_trail(report: ReportInputs) -> Section:
         items += [
             ("first ledger entry", ledger.opening),
             ("last ledger entry", ledger.head),
-            (
-                "verified ledger entries",
-                f"{ledger.entries}, each with the digest of the one before",
-            ),
-            (
-                "receipts in this ledger",
-                f"{ledger.receipts_found} of {len(receipts)}",
-            ),
+            ("verified ledger entries", f"{ledger.entries}, each with the digest of the one before"),
+            ("receipts in this ledger", f"{ledger.receipts_found} of {len(receipts)}"),
         ]
     lines = tuple(
         (

@@ -122,10 +122,7 @@ def _design(report: ReportInputs) -> Iterator[Item]:
         text = "Observational study, adjusted for nothing: the arms may differ in more than treatment."
         yield "Design", text
     elif study.identification == "by design":
-        yield (
-            "Design",
-            "Observational study. The estimate is causal only if the assumptions of its design hold.",
-        )
+        yield ("Design", "Observational study. The estimate is causal only if the assumptions of its design hold.")
     else:
         yield (
             "Design",
