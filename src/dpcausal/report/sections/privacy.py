@@ -58,14 +58,9 @@ def privacy(report: ReportInputs) -> Section:
             unknown = "unknown: every site has its own ledger"
         items.append(("everything ever released", unknown))
     else:
-        words = {"loss": loss_words(ledger.total), "count": len(ledger.payments)}
-        total = (
-            "{loss}, in 1 answer".format(**words)
-            if words["count"] == 1
-            else "{loss}, in {count} answers".format(**words)
-        )
+        count = len(ledger.payments)
         items += [
-            ("everything ever released", total),
+            ("everything ever released", f"{loss_words(ledger.total)}, in {count} answer{'s' * (count != 1)}"),
             ("budget", f"{loss_words(ledger.budget)} ({ledger.budget.rule})"),
             ("remaining", loss_words(ledger.remaining)),
             ("composition", _composition(ledger.budget.rule)),
@@ -106,11 +101,8 @@ def privacy_unit(report: ReportInputs) -> str:
     unit = report.study.schema.unit if report.study else None
     if unit is None:
         return "one record of the table"
-    words = {"unit": unit.name, "which": unit.keep, "by": unit.by}
-    text = "whoever {unit} identifies; the {which} record by {by}".format(**words)
-    return text + (
-        ", and totals over all records of {columns}".format(columns=", ".join(unit.added)) if unit.added else ""
-    )
+    totals = f", and totals over all records of {', '.join(unit.added)}" if unit.added else ""
+    return f"whoever {unit.name} identifies; the {unit.keep} record by {unit.by}{totals}"
 
 
 def trust_model(report: ReportInputs) -> str:
