@@ -55,17 +55,19 @@ def watched(
 
 def _named_ledgers(databases: Sequence[str]) -> dict[str, list[str]]:
     """Return the addresses of the ledgers in some databases, by the names of their experiments."""
-    from sqlalchemy import inspect, select  # noqa: PLC0415 (slow to load, as is that below)
-
-    from dpcausal.ledger.store import NAMED_ENTRIES, Store, named  # noqa: PLC0415
+    from dpcausal.ledger.store import NAMED_ENTRIES, Store, named  # noqa: PLC0415 (slow to load)
 
     found: dict[str, list[str]] = {}
     for address in map(ledger_address, databases):
         store, names = Store(address), list[str]()
         if not store.is_absent:  # a connection would create the file
             with store.exclusive() as connection:
-                if inspect(connection).has_table(NAMED_ENTRIES.name):
-                    names = list(connection.execute(select(NAMED_ENTRIES.c.ledger).distinct()).scalars())
+                if connection.dialect.has_table(connection, NAMED_ENTRIES.name):
+                    names = list(
+                        connection.execute(
+                            NAMED_ENTRIES.select().with_only_columns(NAMED_ENTRIES.c.ledger).distinct()
+                        ).scalars()
+                    )
         if not names:
             raise LedgerError(
                 problem=f"There is no population at {store.address}",

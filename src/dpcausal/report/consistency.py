@@ -5,25 +5,21 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from types import NoneType
+from typing import Any
 
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average.doubly_robust import LARGEST_CLIP, DoublyRobust
-from dpcausal.estimators.average.inverse_weighting import InverseWeighting
-from dpcausal.estimators.average.propensity_matching import PropensityMatching
-from dpcausal.estimators.average.quantile_effects import QuantileEffects
-from dpcausal.estimators.average.stratification import Stratification
-from dpcausal.estimators.average.survival import Survival
-from dpcausal.estimators.average.winsorised import Winsorised
-from dpcausal.estimators.quantile_strata import numbers_without_edges
 from dpcausal.ledger import Ledger
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.results.effect import Effect, Estimator
+from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
 
+_LARGEST_CLIP = 0.05
+"""The largest clip that doubly robust estimation chooses by itself."""
 _NUMBER = r"-?[\d.,]+(?:e[-+]?\d+)?"
 
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
@@ -95,15 +91,14 @@ def check_study(effect: Effect, study: Study) -> None:
     """
     guarantee, planned = effect.guarantee, study.rehearsed(max(effect.n, 2))
     epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
-    adjusting = study.estimator.estimator if isinstance(study.estimator, Winsorised) else study.estimator
     for name, expected, value in (
         ("arms", (planned.arms,), effect.arms),
         ("outcome", (study.schema.outcome.title,), effect.outcome),
-        ("method", () if _is_method(effect, planned, adjusting, study) else (planned.method,), effect.method),
-        ("estimand", () if _is_estimand(effect, planned, adjusting, study) else (planned.estimand,), effect.estimand),
+        ("method", () if _is_method(effect, planned, study) else (planned.method,), effect.method),
+        ("estimand", () if _is_estimand(effect, planned, study) else (planned.estimand,), effect.estimand),
         ("quantity", (planned.quantity,), effect.quantity),
-        ("target", () if isinstance(adjusting, Stratification) else (planned.target,), effect.target),
-        ("clip", () if _is_clip(effect, planned, adjusting) else (planned.clip,), effect.clip),
+        ("target", () if study.methods[-1] == "stratification" else (planned.target,), effect.target),
+        ("clip", () if _is_clip(effect, planned, study) else (planned.clip,), effect.clip),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
         ("protects", (study.schema.protects,), guarantee.protects),
@@ -123,9 +118,9 @@ def check_study(effect: Effect, study: Study) -> None:
             )
 
 
-def _is_method(effect: Effect, planned: Effect, adjusting: Estimator, study: Study) -> bool:
+def _is_method(effect: Effect, planned: Effect, study: Study) -> bool:
     """Return whether an effect is of the planned method, or all sites' are."""
-    one = _pattern(planned.method, _chosen(adjusting, study))
+    one = _pattern(planned.method, _chosen(study))
     if effect.sites:
         pooled = rf"[\w ]+ over \d+ of \d+ sites; at each: {one}(?: or {one})*"
         one = rf"{pooled}|{one}; from the (?:secure )?sums of \d+ of \d+ sites"
@@ -138,30 +133,33 @@ def _pattern(planned: str, chosen: str) -> str:
     return re.escape(planned) if not found else f"{re.escape(found['before'])}{chosen}{re.escape(found['after'])}"
 
 
-def _chosen(adjusting: Estimator, study: Study) -> str:
+def _chosen(study: Study) -> str:
     """Return a pattern of the part of a method that answers choose; empty where they choose none."""
-    if isinstance(adjusting, Stratification):
-        cuts = cuts_of(adjusting.by)
-        numbers = numbers_without_edges(cuts, study.schema, adjusting.bins)
+    if study.methods[-1] == "stratification":
+        cuts, real = (
+            cuts_of(_setting(study, "by")),
+            {each.name for each in study.schema.covariates if isinstance(each, Real)},
+        )
+        numbers = [cut.name for cut in cuts if cut.name in real and not cut.edges]
         at = rf"(?: cut at {_NUMBER}(?:, (?:{_NUMBER}|…))*(?: \(\d+ edges\))?)?"
         by = [re.escape(cut.name) + at if cut.name in numbers else re.escape(str(cut)) for cut in cuts]
         lacking = "|".join(re.escape(f"{name} is missing") for name in numbers)
         more = f"(?:, (?:{lacking}))*" if numbers else ""
-        cap = r"\d+" if adjusting.cap is None else adjusting.cap
+        cap = _setting(study, "cap") or r"\d+"
         return rf"stratification by {', '.join(by)}{more}; [\d,]+ strata, cap {cap}"
-    if isinstance(adjusting, PropensityMatching):
+    if study.methods[-1] == "propensity_matching":
         return f"limits {_NUMBER} and {_NUMBER}"
-    return f"clipped to {_NUMBER} and {_NUMBER}" if _largest_clip(adjusting) else ""
+    return f"clipped to {_NUMBER} and {_NUMBER}" if _largest_clip(study) else ""
 
 
-def _is_estimand(effect: Effect, planned: Effect, adjusting: Estimator, study: Study) -> bool:
+def _is_estimand(effect: Effect, planned: Effect, study: Study) -> bool:
     """Return whether an effect has the planned estimand, or all sites have."""
-    if isinstance(adjusting, Stratification) and effect.target != planned.target:
+    if study.methods[-1] == "stratification" and effect.target != planned.target:
         return True  # answers chose the target, and with it the words
-    capless = isinstance(adjusting, Stratification) and adjusting.cap is None
+    capless = study.methods[-1] == "stratification" and _setting(study, "cap") is None
     one = planned.estimand
     beyond = ""
-    if isinstance(study.estimator, Winsorised):
+    if study.method == "winsorised":
         side = rf"(?:below|above) {_NUMBER}"
         beyond = rf"(?:; {re.escape(study.schema.outcome.title)} {side}(?: and {side})? winsorised)?"
         one = re.sub(f"{beyond}$", "", one)
@@ -170,19 +168,25 @@ def _is_estimand(effect: Effect, planned: Effect, adjusting: Estimator, study: S
     return bool(re.fullmatch(f"{pattern}{beyond}{pooled}", effect.estimand))
 
 
-def _is_clip(effect: Effect, planned: Effect, adjusting: Estimator) -> bool:
+def _is_clip(effect: Effect, planned: Effect, study: Study) -> bool:
     """Return whether scores are clipped as planned, or less where answers choose the clip."""
     if effect.clip is None:
         return planned.clip is None or bool(effect.sites)
-    return effect.clip == planned.clip or effect.clip <= _largest_clip(adjusting)
+    return effect.clip == planned.clip or effect.clip <= _largest_clip(study)
 
 
-def _largest_clip(adjusting: Estimator) -> float:
+def _largest_clip(study: Study) -> float:
     """Return the largest clip that answers may choose; 0 where they choose none."""
-    if isinstance(adjusting, DoublyRobust):
-        return LARGEST_CLIP if adjusting.clip is None else 0.0
-    chooses = isinstance(adjusting, InverseWeighting | QuantileEffects | Survival) and adjusting.covariates
-    return adjusting.clip if chooses else 0.0
+    clip, method = _setting(study, "clip"), study.methods[-1]
+    if method == "doubly_robust":
+        return _LARGEST_CLIP if clip is None else 0.0
+    chooses = method in {"inverse_weighting", "quantile_effects", "survival"} and _setting(study, "covariates")
+    return float(clip) if chooses else 0.0
+
+
+def _setting(study: Study, name: str) -> Any:  # noqa: ANN401 (as the estimator has it)
+    """Return a parameter of the estimator that adjusts; None where it has none of this name."""
+    return getattr(getattr(study.estimator, "estimator", study.estimator), name, None)
 
 
 def _handling(study: Study, planned: Effect) -> tuple[str, ...]:
@@ -191,7 +195,7 @@ def _handling(study: Study, planned: Effect) -> tuple[str, ...]:
     Estimators of many arms have words of their own for the arms. Bounds of winsorised outcomes depend on the answers.
     """
     schema, said = study.schema, set(planned.assumptions)
-    if isinstance(study.estimator, Winsorised):
+    if study.method == "winsorised":
         low, high = schema.outcome_bounds
         for bounds in ((low, (low + high) / 2), ((low + high) / 2, high)):
             said &= set(schema.narrowed(*bounds).data_handling)
