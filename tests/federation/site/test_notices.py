@@ -154,21 +154,44 @@ def test_unanswered_request_is_told_on_a_later_day_without_its_code(
     assert titles(mail) == ["not answered: scores"]
 
 
+def numbers_told(folder: Path, mail: MailServer, requester: Key, study: Study, monkeypatch: Any) -> list[str]:
+    """Answer a study, let another one wait, and return what of the answer, or of what is left, was told later."""
+    approve_study(folder, study)
+    answer(folder, requester, study)
+    on_a_later_day(monkeypatch)
+    Site(folder).receive(replace(study, name="next").to_toml())
+    notify(folder)
+    assert len(mail.mails) == 3
+    (message,) = (folder / "messages").glob("[0-9a-f]*")
+    answered = json.loads(message.read_text())
+    assert answered["n"] == 400
+    numbers = [value for release in answered["answer"]["releases"] for value in release["values"]]
+    told = text(mail).replace(":", " ").split()
+    return [str(each) for each in (answered["n"], "left", *numbers) if str(each) in told]
+
+
 def test_nothing_that_a_table_decides_is_in_a_message(
     notified: Path, mail: MailServer, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    approve_study(notified, study)
-    answer(notified, requester, study)
-    on_a_later_day(monkeypatch)
-    Site(notified).receive(replace(study, name="next").to_toml())
-    notify(notified)
-    (message,) = (notified / "messages").glob("[0-9a-f]*")
-    answered = json.loads(message.read_text())
-    numbers = [value for release in answered["answer"]["releases"] for value in release["values"]]
-    assert answered["n"] == 400
-    for secret in (answered["n"], *numbers):
-        assert str(secret) not in text(mail).replace("00:00", "")
-    assert "left" not in text(mail)  # the next debit would change it, at its time
+    assert numbers_told(notified, mail, requester, study, monkeypatch) == []
+
+
+def test_mutant_that_tells_the_number_of_units_is_noticed(
+    notified: Path, mail: MailServer, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = site_notices.in_short
+    monkeypatch.setattr(site_notices, "in_short", lambda *given, **named: right(*given, **{**named, "n": 400}))
+    assert numbers_told(notified, mail, requester, study, monkeypatch) == ["400"]
+
+
+def test_mutant_that_tells_what_is_left_is_noticed(
+    notified: Path, mail: MailServer, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_notices, "_TOLD", (*site_notices._TOLD, "what is left"))
+    right = site_notices.in_short
+    ledger = Site(notified).ledger()
+    monkeypatch.setattr(site_notices, "in_short", lambda *given, **named: right(*given, **{**named, "ledger": ledger}))
+    assert "left" in numbers_told(notified, mail, requester, study, monkeypatch)
 
 
 def test_stopped_poller_is_told_and_that_it_runs_again(notified: Path, mail: MailServer) -> None:
@@ -258,13 +281,15 @@ def test_channel_gets_the_events_that_it_asks_for(
     assert notify(notified, "--test").output == "Sent 2 messages.\n"
 
 
-def test_many_events_at_once_are_few_messages(notified: Path, mail: MailServer, study: Study) -> None:
+def test_many_events_at_once_are_few_messages(
+    notified: Path, mail: MailServer, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "_MOST", 3)
     site = Site(notified)
-    for number in range(25):
+    for number in range(5):
         site.receive(replace(study, name=f"study {number}").to_toml())
     notify(notified)
-    assert len(mail.mails) == 20
-    assert titles(mail)[-1] == "6 more events"
+    assert titles(mail) == ["anna asks: study 0", "anna asks: study 1", "3 more events"]
     assert notify(notified).output == "Sent 0 messages.\n"
 
 

@@ -162,7 +162,7 @@ def conditions_of(checks: Iterable[Check], status: str) -> Iterator[tuple[str, C
         title = f"{check.name.replace('_', ' ')}: {LEVELS[check.level]}"
         if check.name.startswith(("serving", "polling")):
             title = f"the service has stopped ({title})"
-        text = f"The check {check.name} was healthy and is now: {LEVELS[check.level]}. Find out why with: {status}"
+        text = f"The check {check.name} is not healthy, but: {LEVELS[check.level]}. Find out why with: {status}"
         patience = next((_PATIENCE[name] for name in _PATIENCE if check.name.startswith(name)), _NEXT_CALL)
         at_once = check.name.startswith(("serving", "polling"))
         notice = Notice("failure", title, text, "/health")
@@ -196,13 +196,12 @@ class Channel(Protocol):
         """Send a message; raise OSError where that fails."""
 
 
-def tell(  # noqa: PLR0913, PLR0917 (who tells what, about what, where)
+def tell(
     folder: Path,
     name: str,
     address: str,
     channels: Sequence[Channel],
     observe: Callable[[Observed], Iterable[Notice]],
-    save: Callable[["Observed", Path], None] = Observed.write,
 ) -> tuple[int, list[str]]:
     """Observe, note what is new, and send all that was not sent; return how many were sent, and what failed.
 
@@ -212,7 +211,6 @@ def tell(  # noqa: PLR0913, PLR0917 (who tells what, about what, where)
         address: The address of its console; empty where there is none.
         channels: Whom to tell.
         observe: Yields the notices of what is new.
-        save: Writes the notes.
     """
     with locked(folder / _LOCK):
         observed = Observed.read(folder)
@@ -223,7 +221,7 @@ def tell(  # noqa: PLR0913, PLR0917 (who tells what, about what, where)
         for message in observed.waiting:  # a channel that was removed from the settings is owed nothing
             message["left"] = [each for each in message["left"] if each in names]
         observed.waiting = [each for each in observed.waiting if each["left"]]
-        save(observed, folder)
+        observed.write(folder)
         sent, failed = 0, list[str]()
         for channel in channels:
             due = [each for each in observed.waiting if channel.name in each["left"]]
@@ -232,13 +230,13 @@ def tell(  # noqa: PLR0913, PLR0917 (who tells what, about what, where)
                 try:
                     channel.send({each: message[each] for each in message if each not in {"left", "tries"}})
                 except OSError as error:
-                    failed.append(f"{channel.name}: {type(error).__name__}")
+                    failed.append(f"{channel.name}: {type(error).__name__} {visible(str(error))[:_LONGEST]}".rstrip())
                     break
                 message["left"].remove(channel.name)
                 sent += 1
-                save(observed, folder)
+                observed.write(folder)
         observed.waiting = [each for each in observed.waiting if each["left"]]
-        save(observed, folder)
+        observed.write(folder)
         return sent, failed
 
 

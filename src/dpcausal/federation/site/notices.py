@@ -15,8 +15,10 @@ from dpcausal.federation.operation.contents import MAILBOX
 from dpcausal.federation.operation.notices import Condition, Notice, Observed, conditions_of, grade_of, today
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.people import identity
+from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.review import ReceivedStudy
 from dpcausal.federation.site.site import Site
+from dpcausal.federation.site.site_ledger import open_ledger
 from dpcausal.federation.site.status import site_status
 from dpcausal.federation.site.summary import in_short
 from dpcausal.ledger import Ledger
@@ -47,7 +49,7 @@ def site_notices(folder: Path, observed: Observed) -> Iterator[Notice]:
     except DpcausalError:  # the checks name it
         kept.append("study:")
     try:
-        ledger = Site(folder).ledger()
+        ledger = open_ledger(folder, Policy.read(folder))  # also where the site's key cannot be read
         events += _debits(ledger, observed, {} if kept else studies)
         budget = _budget(ledger)
     except DpcausalError:
