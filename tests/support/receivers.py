@@ -82,7 +82,7 @@ class _Mail(socketserver.StreamRequestHandler):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server.certificate)
         self.connection = context.wrap_socket(self.connection, server_side=True)
-        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)  # type: ignore[assignment]
+        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
         self.secure = True
 
     def log_in(self, line: str) -> None:

@@ -29,6 +29,7 @@ from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site import notices as site_notices
 from dpcausal.federation.site.site import Site
+from dpcausal.federation.site.summary import in_short
 from dpcausal.federation.transports.mailbox.settings import Mailbox
 from tests.support.receivers import PASSWORD, MailServer, WebServer, mail_server, web_server
 from tests.support.site_folders import approve_study, record_state, signed
@@ -179,7 +180,7 @@ def test_nothing_that_a_table_decides_is_in_a_message(
 def test_mutant_that_tells_the_number_of_units_is_noticed(
     notified: Path, mail: MailServer, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = site_notices.in_short
+    right = in_short
     monkeypatch.setattr(site_notices, "in_short", lambda *given, **named: right(*given, **{**named, "n": 400}))
     assert numbers_told(notified, mail, requester, study, monkeypatch) == ["400"]
 
@@ -188,7 +189,7 @@ def test_mutant_that_tells_what_is_left_is_noticed(
     notified: Path, mail: MailServer, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site_notices, "_TOLD", (*site_notices._TOLD, "what is left"))
-    right = site_notices.in_short
+    right = in_short
     ledger = Site(notified).ledger()
     monkeypatch.setattr(site_notices, "in_short", lambda *given, **named: right(*given, **{**named, "ledger": ledger}))
     assert "left" in numbers_told(notified, mail, requester, study, monkeypatch)

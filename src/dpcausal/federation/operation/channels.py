@@ -103,7 +103,7 @@ class Mail:
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: a message goes to the address in the settings, or nowhere."""
 
-    def redirect_request(self, *_: object) -> None:  # type: ignore[override]
+    def redirect_request(self, *_: object) -> None:
         """Follow nothing."""
 
 

@@ -37,7 +37,7 @@ def site_notices(folder: Path, observed: Observed) -> Iterator[Notice]:
     status = f"dpcausal site status {quote(str(folder))}"
     now = dict(conditions_of(site_status(folder).checks, status)) | dict(_outbox(folder))
     kept = list[str]()
-    events = list[Notice]()
+    events, studies = list[Notice](), dict[str, ReceivedStudy]()
     try:
         site = Site(folder)
         studies = {each.digest: each for each in site.studies()}
@@ -50,7 +50,7 @@ def site_notices(folder: Path, observed: Observed) -> Iterator[Notice]:
         kept.append("study:")
     try:
         ledger = open_ledger(folder, Policy.read(folder))  # also where the site's key cannot be read
-        events += _debits(ledger, observed, {} if kept else studies)
+        events += _debits(ledger, observed, studies)
         budget = _budget(ledger)
     except DpcausalError:
         budget = None
