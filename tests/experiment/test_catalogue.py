@@ -269,6 +269,39 @@ def test_watch_shows_an_experiment_whose_file_has_a_slip(tmp_path: Path, slip: s
     assert shown["problem"]
 
 
+def test_watch_finds_the_ledgers_of_a_population_by_name(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'readers.db'}"
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    (folder / "metrics.toml").write_text(CATALOGUE, encoding="utf-8")
+    readers = dpc.Population.create(place, "readers", dpc.Budget(epsilon=5))
+    for at, name in enumerate(("headline", "picture", "colour"), start=1):
+        (folder / f"{name}.toml").write_text(EXPERIMENT.replace('"checkout"', f'"{name}"'), encoding="utf-8")
+        if name != "colour":
+            readers.allocate(name, dpc.Budget(epsilon=at / 2), as_of="week 1")
+    status, words = ask("watch", folder, "--ledger", place, "--json")
+    assert status == 1
+    colour, headline, picture = json.loads(words)["experiments"]
+    assert (headline["budget_epsilon"], picture["budget_epsilon"]) == (0.5, 1.0)
+    assert colour["problem"].startswith("The populations have no ledger named colour; they have headline, picture")
+    alone = f"sqlite:///{folder / 'colour.db'}"
+    dpc.Ledger.create(alone, dpc.Budget(epsilon=7), as_of="week 1")  # outside the population, beside its file
+    status, words = ask("watch", folder, "--ledger", place, "--ledger", f"picture={alone}", "--json")
+    assert status == 0
+    assert [each["budget_epsilon"] for each in json.loads(words)["experiments"]] == [7.0, 0.5, 7.0]
+    others = dpc.Population.create(place, "others", dpc.Budget(epsilon=5))
+    others.allocate("headline", dpc.Budget(epsilon=1), as_of="week 1")
+    status, words = ask("watch", folder, "--ledger", place, "--json")
+    assert status == 1
+    assert "2 ledgers named headline" in json.loads(words)["experiments"][1]["problem"]
+    for no_population in (tmp_path / "none.db", folder / "colour.db"):
+        status, words = ask("watch", folder, "--ledger", no_population)
+        assert (status, "There is no population at" in words) == (2, True)
+    assert not (tmp_path / "none.db").exists()
+    for no_place in ("=x.db", "checkout=", ""):
+        assert ask("watch", folder, "--ledger", no_place)[0] == 2
+
+
 def test_commands_say_what_a_file_is_and_which_of_two_is_meant(tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text('version = 2\nname = "x"\n[estimator]\nname = "difference_in_means"\n', encoding="utf-8")

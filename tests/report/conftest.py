@@ -44,7 +44,7 @@ def made(schema: dpc.Schema) -> Made:
 def like(study: dpc.Study, n: int = 1_000) -> dict[str, Any]:
     """What an effect of a study says of its estimator."""
     planned = study.rehearsed(n)
-    return {name: getattr(planned, name) for name in ("method", "estimand", "target", "clip")}
+    return {name: getattr(planned, name) for name in ("method", "estimand", "quantity", "target", "clip")}
 
 
 def interval_of(effect: dpc.Effect) -> tuple[float, float] | None:

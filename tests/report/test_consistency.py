@@ -138,6 +138,80 @@ def test_effect_of_another_estimator_is_refused(study: dpc.Study, schema: dpc.Sc
         Report.of(summed, studies[3], date=DAY)
 
 
+NUMBERED = dpc.Schema(
+    treatment=dpc.Treatment("treat"),
+    outcome=dpc.Real("score", 0, 10),
+    covariates=[dpc.Real("lab 1", 0, 1), dpc.Real("lab 2", 0, 1), dpc.Binary("cut"), dpc.Binary("at")],
+)
+
+
+def mean_of(estimand: str) -> dpc.FormulaEstimator:
+    sums = {"n": "1", "y": "centred(score)"}
+    return dpc.FormulaEstimator(sums=sums, formula="middle(score) + y / n", estimand=estimand)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(
+            (kind(covariates=["lab 1"]), kind(covariates=["lab 2"]))
+            for kind in (dpc.RegressionAdjustment, dpc.DoublyRobust, dpc.InverseWeighting)
+        ),
+        (dpc.RegressionAdjustment(covariates=["lab 1", "cut"]), dpc.RegressionAdjustment(covariates=["lab 1", "at"])),
+        (dpc.Stratification(by=("lab 1",)), dpc.Stratification(by=("lab 2",))),
+        (dpc.Stratification(by=("cut",), cap=3), dpc.Stratification(by=("cut",), cap=30)),
+        (dpc.Winsorised(dpc.Stratification(by=("lab 1",))), dpc.Winsorised(dpc.Stratification(by=("lab 2",)))),
+        (dpc.RegressionDiscontinuity("lab 1", 0.5, 0.2), dpc.RegressionDiscontinuity("lab 1", 0.5, 0.3)),
+        (mean_of("mean score"), mean_of("mean score of adults")),
+        (mean_of("mean score"), mean_of("mean score; weighted")),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_estimators_that_differ_in_one_name_or_number_are_told_apart(one: Estimator, other: Estimator) -> None:
+    first, second = (
+        dpc.Study(name="a", question="?", schema=NUMBERED, estimator=each, epsilon=1.0) for each in (one, other)
+    )
+    for asked, strange in ((first, second), (second, first)):
+        effect = asked.rehearsed(1_000)
+        Report.of(effect, asked, date=DAY)
+        with pytest.raises(StudyError, match=r"an effect of this study, with (method|estimand)"):
+            Report.of(effect, strange, date=DAY)
+        if not asked.advice_for_sites:
+            Report.of(dpc.pool(dict.fromkeys(("north", "south"), effect)), asked, date=DAY)
+
+
+def test_strata_that_answers_chose_are_the_studys() -> None:
+    by = (dpc.Cut("lab 1"), dpc.Cut("lab 2", [0.5]), "cut")
+    study = dpc.Study(
+        name="a", question="?", schema=NUMBERED, estimator=dpc.Stratification(by=by), epsilon=1.0, design="trial"
+    )
+    planned = study.rehearsed(1_000)
+    for cuts in ("", " cut at 0.25", " cut at 0.1, 0.5, 1e-05", " cut at 0.01, …, 0.99 (12 edges)"):
+        for lacking in ("", ", lab 1 is missing"):
+            found = f"stratification by lab 1{cuts}, lab 2 cut at 0.5, cut{lacking}; 1,024 strata, cap 17"
+            Report.of(dataclasses.replace(planned, method=found), study, date=DAY)
+    for found in (
+        "stratification by lab 1, lab 2 cut at 0.75, cut; 12 strata, cap 3",
+        "stratification by lab 1, lab 2 cut at 0.5, cut, lab 2 is missing; 12 strata, cap 3",
+        "stratification by lab 1, lab 2 cut at 0.5, at; 12 strata, cap 3",
+    ):
+        with pytest.raises(StudyError, match="with method"):
+            Report.of(dataclasses.replace(planned, method=found), study, date=DAY)
+
+
+@pytest.mark.parametrize("winsorised", [False, True])
+def test_clip_that_doubly_robust_chose_from_its_answers_is_the_studys(study: dpc.Study, winsorised: bool) -> None:
+    plain = dataclasses.replace(study, confounders={}, design="trial")
+    for clip, is_chosen in ((None, True), (0.05, False)):
+        robust: Estimator = dpc.DoublyRobust(covariates=["age"], clip=clip)
+        asked = dataclasses.replace(plain, estimator=dpc.Winsorised(robust) if winsorised else robust)
+        planned = asked.rehearsed(1_000)
+        less = planned.method.replace("0.05 and 0.95", "0.02 and 0.98")
+        assert less != planned.method
+        with nullcontext() if is_chosen else pytest.raises(StudyError, match="with method"):
+            Report.of(dataclasses.replace(planned, method=less, clip=0.02), asked, date=DAY)
+
+
 def test_clip_that_answers_made_smaller_is_the_studys(study: dpc.Study) -> None:
     plain = dataclasses.replace(study, confounders={}, design="trial")
     weighting = dataclasses.replace(plain, estimator=dpc.InverseWeighting(covariates=["age"]))

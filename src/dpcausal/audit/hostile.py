@@ -27,11 +27,11 @@ _TEXTS = [
     "a", "b", "c", "no", "yes", "0", "1", "A", " a", "", "nan", "NaN", "inf", "1e400", "0x1", "1_0", "\u0661", "½",
     "true", "NULL", "'; DROP TABLE t; --", "a\x00b",
     "\uff41", "a\u0301", "\u202eba", "🏥", "\ufeffa", "\n", "x" * 3_000, None,
-    "1.234,5", "1,5 years", "€ 5", "5 %", "31.12.2020", "YES\u00a0", "No", "\\xff", "1" + ".234" * 99,
+    "1.234,5", "1,5 years", "€ 5", "5 %", "31.12.2020", "YES\u00a0", "No", "\\xff", "1" + ".234" * 99
 ]  # fmt: skip
 _OBJECTS = [
     1, 0.5, nan, None, "a", "yes", b"\xff", [1], {"a": 1}, True, Decimal("1e40"), 10**50, dt.date(1, 1, 1), object,
-    "\ud800",
+    "\ud800"
 ]  # fmt: skip
 
 

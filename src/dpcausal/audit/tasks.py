@@ -98,19 +98,19 @@ EFFORTS = {
         Effort(
             "smoke", worst=1_500, others=0, slow_worst=50, slow_others=0, power=5_000, least_power=0.5, listed=False,
             variants=False,
-            sizes=(2,), draws=20, units=(300,), threads=(2,), hostile=1, parts=1, public=1, openings=(997, 3_001),
+            sizes=(2,), draws=20, units=(300,), threads=(2,), hostile=1, parts=1, public=1, openings=(997, 3_001)
         ),
         Effort(
             "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, power=30_000, least_power=0.75,
             listed=True, variants=True, sizes=(2, 3), draws=250, units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2,
-            public=2, openings=(67, 401),
+            public=2, openings=(67, 401)
         ),
         Effort(
             "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, power=200_000, least_power=0.85,
             listed=True, variants=True,
             sizes=(2, 3, 4, 5), draws=4_000, units=(5_000, 200_000), threads=(1, 2, 8), hostile=650, parts=8,
-            public=None, openings=(5, 19),
-        ),
+            public=None, openings=(5, 19)
+        )
     )
 }  # fmt: skip
 """How hard an audit tries: every check on every estimator and query once; some minutes; most of an hour."""

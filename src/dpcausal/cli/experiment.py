@@ -194,8 +194,9 @@ def watch(
     ledger: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where an experiment's ledger is, by the name of its file: checkout=postgresql+psycopg://… "
-            "Repeatable. Default: beside its file, with .db for .toml."
+            help="Where a population is, for all of its experiments: sqlite:////srv/readers.db. Or where one "
+            "experiment's ledger is, by the name of its file: checkout=postgresql+psycopg://… Repeatable. Default: "
+            "beside its file, with .db for .toml."
         ),
     ] = None,
     catalogue: CatalogueFile = None,
@@ -209,11 +210,12 @@ def watch(
     from dpcausal.cli.watched import watched  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.experiment.watch import watch_document, watch_page, watch_text  # noqa: PLC0415
 
-    places = dict(map(_place, ledger or ()))
+    places = [_place(each) for each in ledger or ()]
+    ledgers, databases = {name: place for name, place in places if name}, [place for name, place in places if not name]
     if html is not None:
         check_file_name(html, ".html", "--html")
     beside = html.absolute().parent if html else folder
-    found = watched(folder, places, lambda file: read_experiment(file, catalogue), beside)
+    found = watched(folder, ledgers, databases, lambda file: read_experiment(file, catalogue), beside)
     if html is not None:
         write_text(html, watch_page(found))
     typer.echo(json.dumps(watch_document(found)) if as_json else watch_text(found))
@@ -280,8 +282,10 @@ def _typical(text: str) -> tuple[str, tuple[float, ...]]:
 
 
 def _place(text: str) -> tuple[str, str]:
-    """Return the name of an experiment's file with the address of its ledger."""
+    """Return the name of an experiment's file with the address of its ledger; of a population, no name."""
     name, equals, address = text.partition("=")
-    if not (name and equals and address):
+    if (equals and not (name and address)) or not text:
         raise typer.BadParameter("must be a name and an address: checkout=ledger.db", param_hint="--ledger")
+    if not equals or "://" in name:
+        return "", text
     return name.removesuffix(".toml"), address

@@ -1,6 +1,7 @@
 """`dpcausal federation mailbox`, `federation invite`, `site join-mailbox` and `site poll`: the mailbox transport."""
 
 import json
+import os
 import signal
 import threading
 from datetime import UTC, datetime
@@ -190,11 +191,14 @@ def poll(
     warn_unconfirmed(folder)
     poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, pause, place)
     if once:
+        held = hold_lock(place)  # so that a long answer does not look like a poller that stopped
         try:
             poller.poll()
         except CallFailedError as error:
             typer.echo(f"Error: {error}", err=True)
             raise typer.Exit(1) from None
+        finally:
+            os.close(held)
         return
     if is_serving(place):
         raise StudyError(

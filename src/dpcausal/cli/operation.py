@@ -8,20 +8,22 @@ import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
-from dpcausal.cli.options import AsJson
+from dpcausal.cli.options import AsJson, count_of
 from dpcausal.cli.requirements import ask_to_confirm, check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import check_out, site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from dpcausal.federation.coordinator.backup import RestoredWorkspace
     from dpcausal.federation.operation.archive import Manifest
     from dpcausal.federation.operation.health import Status
+    from dpcausal.federation.operation.notices import Notice, Observed
     from dpcausal.federation.site.backup import Restored
 
 Listen = Annotated[str, typer.Option(help="Serve the metrics at this address, for instance 127.0.0.1:9464.")]
+Test = Annotated[bool, typer.Option("--test", help="Send a test message to everybody, and look for nothing new.")]
 Out = Annotated[Path, typer.Option(dir_okay=False, help="The new file to write.")]
 WithKeys = Annotated[bool, typer.Option("--with-keys", help="Include private keys and kits: store the file as a key.")]
 Backup = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The backup.")]
@@ -50,6 +52,24 @@ def print_site_metrics(folder: SiteFolder, listen: Listen = "") -> None:
 def print_federation_metrics(folder: WorkspaceFolder, listen: Listen = "") -> None:
     """Print the coordinator's status as Prometheus metrics, or serve them."""
     _metrics(_federation_look(folder), listen)
+
+
+@site.command("notify")
+def notify_site(folder: SiteFolder, test: Test = False) -> None:
+    """Tell people what is new, by e-mail and webhooks, each event once. Exit status 1 if something was not sent."""
+    from dpcausal.federation.site.notices import site_notices  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.site.policy import Policy  # noqa: PLC0415
+
+    _notify(folder, f"site {Policy.read(folder).site}", lambda observed: site_notices(folder, observed), test=test)
+
+
+@federation.command("notify")
+def notify_federation(folder: WorkspaceFolder, test: Test = False) -> None:
+    """Tell people what is new, by e-mail and webhooks, each event once. Exit status 1 if something was not sent."""
+    from dpcausal.federation.coordinator.notices import coordinator_notices  # noqa: PLC0415 (an extra)
+
+    name = f"federation {folder.resolve().name}"
+    _notify(folder, name, lambda observed: coordinator_notices(folder, observed), test=test)
 
 
 @site.command("backup")
@@ -181,6 +201,19 @@ def _print(look: "Callable[[], Status]", *, as_json: bool) -> None:
     found = look()
     typer.echo(found.to_json() if as_json else str(found))
     raise typer.Exit(found.level)
+
+
+def _notify(folder: Path, name: str, observe: "Callable[[Observed], Iterable[Notice]]", *, test: bool) -> None:
+    from dpcausal.federation.operation.channels import NotifySettings  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.operation.notices import TEST, tell  # noqa: PLC0415
+
+    settings = NotifySettings.read(folder)
+    tested = (lambda _: [TEST]) if test else observe
+    sent, failed = tell(folder, name, settings.address, settings.channels, tested)
+    typer.echo(f"Sent {count_of(sent, 'message')}.")
+    for words in failed:
+        typer.echo(f"Not sent, and tried again by the next call: {words}", err=True)
+    raise typer.Exit(1 if failed else 0)
 
 
 def _metrics(look: "Callable[[], Status]", listen: str) -> None:

@@ -105,8 +105,7 @@ def review(
     for each in received:
         by = f", requested by {each.requester}" if each.requester else ""
         price = "" if each.status == "changed" else f", {each.price}"
-        status = f"{each.status}, answered" if each.answered else each.status
-        typer.echo(f"{each.digest}\n    {status}: {each.name or 'unknown'}{by}{price}")
+        typer.echo(f"{each.digest}\n    {each.words}: {each.name or 'unknown'}{by}{price}")
     if not received:
         typer.echo("This site has not received a study yet.")
 

@@ -3,13 +3,13 @@
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dpcausal.cli.options import open_ledger
-from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.cli.options import ledger_address, open_ledger
+from dpcausal.errors import DpcausalError, LedgerError, StudyError
 from dpcausal.experiment.watch import Watched, watch_document, watch_page
 from dpcausal.release import Receipt
 
@@ -19,9 +19,18 @@ if TYPE_CHECKING:
 
 
 def watched(
-    folder: Path, ledgers: Mapping[str, str], read: Callable[[Path], "Experiment"], beside: Path
+    folder: Path,
+    ledgers: Mapping[str, str],
+    databases: Sequence[str],
+    read: Callable[[Path], "Experiment"],
+    beside: Path,
 ) -> tuple[Watched, ...]:
-    """Return the state of every experiment in a folder, by the names of their files; pages as links from `beside`."""
+    """Return the state of every experiment in a folder, by the names of their files; pages as links from `beside`.
+
+    Args:
+        ledgers: Where ledgers are, by the names of the experiments' files.
+        databases: Where populations are. Their experiments' ledgers are found by name.
+    """
     files = sorted(file for file in folder.glob("*.toml") if _is_experiment(file))
     if strange := set(ledgers) - {file.stem for file in files}:
         raise StudyError(
@@ -33,7 +42,54 @@ def watched(
             problem=f"{folder} holds no file of an experiment",
             hint="write one with: dpcausal experiment init TABLE.",
         )
-    return tuple(_state(file, ledgers.get(file.stem) or str(file.with_suffix(".db")), read, beside) for file in files)
+    named = _named_ledgers(databases) if databases else None
+
+    def place_of(file: Path, name: str) -> str:
+        own = file.with_suffix(".db")
+        if file.stem in ledgers or named is None or (own.exists() and not {name, file.stem} & named.keys()):
+            return ledgers.get(file.stem) or str(own)
+        return _only(named, name if name in named else file.stem)
+
+    return tuple(_state(file, place_of, read, beside) for file in files)
+
+
+def _named_ledgers(databases: Sequence[str]) -> dict[str, list[str]]:
+    """Return the addresses of the ledgers in some databases, by the names of their experiments."""
+    from dpcausal.ledger.store import NAMED_ENTRIES, Store, named  # noqa: PLC0415 (slow to load)
+
+    found: dict[str, list[str]] = {}
+    for address in map(ledger_address, databases):
+        store, names = Store(address), list[str]()
+        if not store.is_absent:  # a connection would create the file
+            with store.exclusive() as connection:
+                if connection.dialect.has_table(connection, NAMED_ENTRIES.name):
+                    names = list(
+                        connection.execute(
+                            NAMED_ENTRIES.select().with_only_columns(NAMED_ENTRIES.c.ledger).distinct()
+                        ).scalars()
+                    )
+        if not names:
+            raise LedgerError(
+                problem=f"There is no population at {store.address}",
+                hint="for the ledger of one experiment, write its name first: --ledger checkout=ADDRESS.",
+            )
+        for name in sorted(names):
+            population, _, experiment = name.partition("/")
+            if experiment:
+                found.setdefault(experiment, []).append(named(address, f"{population}/{experiment}"))
+    return found
+
+
+def _only(ledgers: Mapping[str, Sequence[str]], name: str) -> str:
+    """Return the address of the one ledger of this name."""
+    found = ledgers.get(name, ())
+    if len(found) != 1:
+        raise LedgerError(
+            problem=f"The populations have {'no ledger' if not found else f'{len(found)} ledgers'} named {name}; they "
+            f"have {', '.join(sorted(ledgers)) or 'none of an experiment'}",
+            hint=f"name it: --ledger {name}=ADDRESS, with the address that allocate printed.",
+        )
+    return found[0]
 
 
 def _is_experiment(file: Path) -> bool:
@@ -48,12 +104,14 @@ def _is_experiment(file: Path) -> bool:
     return isinstance(document.get("metrics"), list) or "treatment" in document
 
 
-def _state(file: Path, place: str, read: Callable[[Path], "Experiment"], beside: Path) -> Watched:
+def _state(
+    file: Path, place_of: Callable[[Path, str], str], read: Callable[[Path], "Experiment"], beside: Path
+) -> Watched:
     name, looks = file.stem, None
     try:
         experiment = read(file)
         name, looks = experiment.name, len(experiment.cohorts.values) if experiment.cohorts else None
-        ledger = open_ledger(place)
+        ledger = open_ledger(place_of(file, name))
         card = _scorecard(file.with_suffix(".json"), name, ledger)
         spent, budget = ledger.spent, ledger.budget
     except DpcausalError as error:

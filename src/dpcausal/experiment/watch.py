@@ -149,7 +149,7 @@ def watch_text(experiments: Sequence[Watched]) -> str:
 
 def watch_page(experiments: Sequence[Watched]) -> str:
     """Return all experiments as one HTML page, in the design of the reports."""
-    running = sum(each.status.startswith("look") for each in experiments)
+    running = sum(each.scorecard is not None and each.look != (each.looks or 1) for each in experiments)
     size = f"{len(experiments)} experiments, {running} between looks."
     heads = ("Experiment", "Status", "Decision", "Verdicts", "Budget")
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)

@@ -5,18 +5,22 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from types import NoneType
+from typing import Any
 
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
+from dpcausal.schema.real import Real
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
 
-_CHOOSE_CLIPS = ("inverse_weighting", "quantile_effects")
-"""The methods that clip scores less than declared where their answers allow it."""
+_LARGEST_CLIP = 0.05
+"""The largest clip that doubly robust estimation chooses by itself."""
+_NUMBER = r"-?[\d.,]+(?:e[-+]?\d+)?"
 
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
@@ -80,14 +84,20 @@ def check_diagnoses(effect: Effect, diagnoses: Sequence[BalanceTable | OverlapTa
 
 
 def check_study(effect: Effect, study: Study) -> None:
-    """Raise unless the effect can be a result of the study; a pooled one may have the epsilon of any site."""
+    """Raise unless the effect can be a result of the study; a pooled one may have the epsilon of any site.
+
+    An effect holds neither its estimator nor the covariates: where no other field shows these, its texts must be those
+    that the study gives, but for the parts that answers choose.
+    """
     guarantee, planned = effect.guarantee, study.rehearsed(max(effect.n, 2))
     epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
     for name, expected, value in (
         ("arms", (planned.arms,), effect.arms),
         ("outcome", (study.schema.outcome.title,), effect.outcome),
-        ("method", () if _is_method(effect, planned.method) else (planned.method,), effect.method),
+        ("method", () if _is_method(effect, planned, study) else (planned.method,), effect.method),
         ("estimand", () if _is_estimand(effect, planned, study) else (planned.estimand,), effect.estimand),
+        ("quantity", (planned.quantity,), effect.quantity),
+        ("target", () if study.methods[-1] == "stratification" else (planned.target,), effect.target),
         ("clip", () if _is_clip(effect, planned, study) else (planned.clip,), effect.clip),
         ("epsilon", epsilons, guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
@@ -108,32 +118,75 @@ def check_study(effect: Effect, study: Study) -> None:
             )
 
 
-def _is_method(effect: Effect, planned: str) -> bool:
-    """Return whether an effect is of the planned method, or all sites' are. Numbers in it may come from answers."""
-    method = effect.method
+def _is_method(effect: Effect, planned: Effect, study: Study) -> bool:
+    """Return whether an effect is of the planned method, or all sites' are."""
+    one = _pattern(planned.method, _chosen(study))
     if effect.sites:
-        method = method.partition("; from the ")[0].rpartition("; at each: ")[2]
-    each = method.split(" or ") if effect.sites else [method]
-    return _words(method) == _words(planned) or all(_words(one) == _words(planned) for one in each)
+        pooled = rf"[\w ]+ over \d+ of \d+ sites; at each: {one}(?: or {one})*"
+        one = rf"{pooled}|{one}; from the (?:secure )?sums of \d+ of \d+ sites"
+    return bool(re.fullmatch(one, effect.method))
 
 
-def _words(method: str) -> list[str]:
-    """Return the words of a method, without those that say where answers cut a number."""
-    return [word for word in re.findall(r"[^\W\d_]+", method) if word not in {"cut", "at", "edges"}]
+def _pattern(planned: str, chosen: str) -> str:
+    """Return a pattern of a planned text, in which the last part that answers choose may be another such part."""
+    found = re.fullmatch(rf"(?P<before>.*)(?:{chosen})(?P<after>.*)", planned) if chosen else None
+    return re.escape(planned) if not found else f"{re.escape(found['before'])}{chosen}{re.escape(found['after'])}"
+
+
+def _chosen(study: Study) -> str:
+    """Return a pattern of the part of a method that answers choose; empty where they choose none."""
+    if study.methods[-1] == "stratification":
+        cuts, real = (
+            cuts_of(_setting(study, "by")),
+            {each.name for each in study.schema.covariates if isinstance(each, Real)},
+        )
+        numbers = [cut.name for cut in cuts if cut.name in real and not cut.edges]
+        at = rf"(?: cut at {_NUMBER}(?:, (?:{_NUMBER}|…))*(?: \(\d+ edges\))?)?"
+        by = [re.escape(cut.name) + at if cut.name in numbers else re.escape(str(cut)) for cut in cuts]
+        lacking = "|".join(re.escape(f"{name} is missing") for name in numbers)
+        more = f"(?:, (?:{lacking}))*" if numbers else ""
+        cap = _setting(study, "cap") or r"\d+"
+        return rf"stratification by {', '.join(by)}{more}; [\d,]+ strata, cap {cap}"
+    if study.methods[-1] == "propensity_matching":
+        return f"limits {_NUMBER} and {_NUMBER}"
+    return f"clipped to {_NUMBER} and {_NUMBER}" if _largest_clip(study) else ""
 
 
 def _is_estimand(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether an effect has the planned estimand, where that does not depend on answers."""
-    depends = bool(study.advice_for_sites) or effect.target != planned.target  # the method names a target of its own
-    return depends or effect.estimand.startswith(planned.estimand)
+    """Return whether an effect has the planned estimand, or all sites have."""
+    if study.methods[-1] == "stratification" and effect.target != planned.target:
+        return True  # answers chose the target, and with it the words
+    capless = study.methods[-1] == "stratification" and _setting(study, "cap") is None
+    one = planned.estimand
+    beyond = ""
+    if study.method == "winsorised":
+        side = rf"(?:below|above) {_NUMBER}"
+        beyond = rf"(?:; {re.escape(study.schema.outcome.title)} {side}(?: and {side})? winsorised)?"
+        one = re.sub(f"{beyond}$", "", one)
+    pooled = r"(?:; [\w ,]+)?" if effect.sites else ""
+    pattern = _pattern(one, r"more than \d+ to 1" if capless else "")
+    return bool(re.fullmatch(f"{pattern}{beyond}{pooled}", effect.estimand))
 
 
 def _is_clip(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether scores are clipped as planned. Inverse weighting clips them less where its answers allow it."""
+    """Return whether scores are clipped as planned, or less where answers choose the clip."""
     if effect.clip is None:
         return planned.clip is None or bool(effect.sites)
-    largest: float = getattr(study.estimator, "clip", 0.0) if study.method in _CHOOSE_CLIPS else 0.0
-    return effect.clip == planned.clip or effect.clip <= largest
+    return effect.clip == planned.clip or effect.clip <= _largest_clip(study)
+
+
+def _largest_clip(study: Study) -> float:
+    """Return the largest clip that answers may choose; 0 where they choose none."""
+    clip, method = _setting(study, "clip"), study.methods[-1]
+    if method == "doubly_robust":
+        return _LARGEST_CLIP if clip is None else 0.0
+    chooses = method in {"inverse_weighting", "quantile_effects", "survival"} and _setting(study, "covariates")
+    return float(clip) if chooses else 0.0
+
+
+def _setting(study: Study, name: str) -> Any:  # noqa: ANN401 (as the estimator has it)
+    """Return a parameter of the estimator that adjusts; None where it has none of this name."""
+    return getattr(getattr(study.estimator, "estimator", study.estimator), name, None)
 
 
 def _handling(study: Study, planned: Effect) -> tuple[str, ...]:

@@ -114,13 +114,13 @@ def interval_remedies(effect: Effect, study: Study) -> tuple[str, ...]:
         if times * study.epsilon > _WEAK:
             break
         if not replace(study, epsilon=times * study.epsilon).rehearsed(effect.n).no_interval:
-            words = {"epsilon": short(times * study.epsilon), "now": short(study.epsilon)}
-            found.append("More epsilon: {epsilon} instead of {now}, by rehearsal, as a new purchase.".format(**words))
+            more, now = short(times * study.epsilon), short(study.epsilon)
+            found.append(f"More epsilon: {more} instead of {now}, by rehearsal, as a new purchase.")
             break
     for times in _TIMES:
         if not study.rehearsed(times * effect.n).no_interval:
-            words = {"units": number(times * effect.n, 0), "n": number(effect.n, 0)}
-            found.append("More units: {units} instead of {n}, by rehearsal, at the same epsilon.".format(**words))
+            units, now = number(times * effect.n, 0), number(effect.n, 0)
+            found.append(f"More units: {units} instead of {now}, by rehearsal, at the same epsilon.")
             break
     return tuple(found)
 
@@ -133,13 +133,10 @@ def planned_precision(effect: Effect, interval: tuple[float, float], planned: fl
     units, times = _units(effect, variance), _times_epsilon(effect, variance)
     if units is None:
         return ""
-    words = {"half": scale.size(planned), "units": number(units, 0)}
-    if times is None:
-        return "For ± {half}: about {units} units at this epsilon.".format(**words)
-    epsilon = short(_round_up(effect.guarantee.epsilon * times))
-    return "For ± {half}: about {units} units at this epsilon, or epsilon {epsilon} with these units.".format(
-        epsilon=epsilon, **words
-    )
+    either = ""
+    if times is not None:
+        either = f", or epsilon {short(_round_up(effect.guarantee.epsilon * times))} with these units"
+    return f"For ± {scale.size(planned)}: about {number(units, 0)} units at this epsilon{either}."
 
 
 def _allowed(effect: Effect, interval: tuple[float, float], half: float) -> float:

@@ -106,12 +106,8 @@ class ReportInputs:
         effect = self.effect
         n = number(effect.n, 0)
         if effect.outside:
-            words = {"compared": number(effect.n - effect.outside, 0), "n": n}
-            return (
-                "about {compared} (noisy) of {n}".format(**words)
-                if effect.compared_sd
-                else "{compared} of {n}".format(**words)
-            )
+            compared = number(effect.n - effect.outside, 0)
+            return f"about {compared} (noisy) of {n}" if effect.compared_sd else f"{compared} of {n}"
         if effect.compared is None and self.study and self.study.schema.treatment.outside:
             return f"an unknown number of the {n}"
         return n
@@ -141,7 +137,5 @@ class ReportInputs:
     def title(self) -> str:
         """The title of the report."""
         effect = self.effect
-        words = {"treated": effect.arms[1], "control": effect.arms[0], "outcome": effect.outcome}
-        if effect.rehearsed:
-            return "Rehearsal: Effect of {treated} against {control} on {outcome}".format(**words)
-        return "Effect of {treated} against {control} on {outcome}".format(**words)
+        rehearsal = "Rehearsal: " if effect.rehearsed else ""
+        return f"{rehearsal}Effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}"

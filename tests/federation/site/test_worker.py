@@ -8,11 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from dpcausal import DoublyRobust, Study
+from dpcausal.cli import app
+from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, opened
 from dpcausal.federation.site.site import Site
+from dpcausal.federation.site.status import site_status
 from dpcausal.federation.site.worker import run_in_subprocess
 from dpcausal.ledger import Ledger
 from dpcausal.utils.hash_chain import digest_of_text
@@ -150,6 +154,10 @@ def count(folder: Path, kind: str) -> int:
     return sum(entry.kind == kind for entry in Ledger(f"sqlite:///{folder / 'ledger.db'}").entries())
 
 
+def stored_message(folder: Path) -> bool:
+    return any((folder / "messages").glob("[!.]*"))
+
+
 def released_by(ledger: Ledger) -> list[object]:
     return [entry.content["release"]["values"] for entry in ledger.entries() if entry.kind == "release"]
 
@@ -186,6 +194,17 @@ def test_answer_that_was_debited_is_owed_wherever_the_site_was_killed(  # noqa: 
         monkeypatch.setattr("dpcausal.federation.site.decisions.is_in_time", lambda *_: False)
     else:
         asked = replace(asked, deadline=1)
+    is_owed = bool(debits) and not stored_message(folder)
+    listed = CliRunner().invoke(app, ["site", "review", str(folder)]).output
+    assert ("; paid, answer not yet fetched: scores" in listed) == is_owed
+    found = {each.digest: each for each in (*site.studies(), *SiteFolder(folder).studies.values())}[study.digest]
+    assert bool(found.owed) == is_owed
+    if late == "approvals":
+        waits = not debits
+        (check,) = (each for each in site_status(folder).checks if each.name == "waiting")
+        assert check.value == int(waits)
+        assert ("1 paid, answer not yet fetched" in check.words) == is_owed
+        assert [each.digest for each in SiteFolder(folder).waiting] == [study.digest] * waits
     request, ledger = requester.seal(asked.to_json()), site.ledger()
     spent, before = ledger.spent, released_by(ledger)
     answer = message_in(folder, site.answer(request))
@@ -216,11 +235,30 @@ def test_part_of_an_answer_that_was_debited_waits_for_an_approval_of_the_rest(
     assert 0 < spent < 1.0
     with monkeypatch.context() as expired:
         expired.setattr("dpcausal.federation.site.decisions.is_in_time", lambda *_: False)
+        assert [(each.waits, each.owed) for each in Site(folder).studies()] == [(True, False)]
         assert message_in(folder, Site(folder).answer(request)).code == "undecided"
     assert (count(folder, "debit"), count(folder, "grant"), Site(folder).ledger().spent.epsilon) == (1, 1, spent)
     approve_study(folder, several, "b person")
     assert message_in(folder, Site(folder).answer(request)).code == "answered"
     assert Site(folder).ledger().spent.epsilon == pytest.approx(1.0)
+
+
+def test_study_of_several_queries_that_was_paid_is_not_waiting(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, requester: Key, study: Study
+) -> None:
+    """Its later queries depend on its answers, so that only its debits show that it was paid."""
+    several = replace(study, estimator=DoublyRobust(covariates=["age"]))
+    approve_study(folder, several)
+    request = requester.seal(Request(study=several.to_toml(), ask="releases").to_json())
+    with monkeypatch.context() as stopped:
+        stopped.setattr("dpcausal.federation.site.stores.ResponseStore.store", lambda *_: 1 / 0)
+        assert message_in(folder, Site(folder).answer(request)).code == "failed"
+    monkeypatch.setattr("dpcausal.federation.site.decisions.is_in_time", lambda *_: False)
+    (found,) = (each for each in Site(folder).studies() if each.digest == several.digest)
+    assert (found.words, found.waits) == ("expired; paid, answer not yet fetched", False)
+    assert message_in(folder, Site(folder).answer(request)).code == "answered"
+    (found,) = (each for each in Site(folder).studies() if each.digest == several.digest)
+    assert (found.words, found.waits) == ("expired, answered", False)
 
 
 def test_ledger_that_pays_for_the_rest_is_caught(

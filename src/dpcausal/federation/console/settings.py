@@ -17,6 +17,8 @@ KEY = "console.key"
 """The key that signs the decisions of people who logged in."""
 VERSION = 1
 _HINT = f"correct {FILE}."
+_OTHERS = ("provider", "notify")
+"""Tables that are read apart from the rest; `notify` is read where notices are sent."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,13 @@ class Settings:
         check_format(FILE, document, VERSION, {})
         del document["version"]
         try:
-            check_keys(FILE, document, (), ("address", "provider", "idle_minutes", "absolute_hours"))
+            check_keys(FILE, document, (), ("address", "provider", "idle_minutes", "absolute_hours", "notify"))
             given = document.get("provider")
             provider = build("[provider]", Provider, given) if isinstance(given, Mapping) else None
         except DpcausalError as error:
             raise StudyError(problem=error.problem, hint=_HINT) from None
         settings = cls(
-            **{"address": f"http://{listen}"} | {name: document[name] for name in document if name != "provider"}
+            **{"address": f"http://{listen}"} | {name: document[name] for name in document if name not in _OTHERS}
         )
         return replace(settings, provider=provider)
 

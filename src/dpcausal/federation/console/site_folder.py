@@ -17,7 +17,7 @@ from dpcausal.federation.site.consequences import ANY_UNITS, Committed, Conseque
 from dpcausal.federation.site.decisions import StudyStatus, is_in_time, sign_decision, verified_decision, waits
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.people import Person, identity
-from dpcausal.federation.site.review import objections
+from dpcausal.federation.site.review import OWED, objections
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
 from dpcausal.federation.site.summary import in_short
@@ -42,6 +42,7 @@ class Received:
     Attributes:
         free: Whether all that it asks was answered before, and so costs nothing.
         answered: Whether the site answered it, and paid for that.
+        owed: That its answer was paid for and not fetched, in words; empty where it was not.
     """
 
     digest: str
@@ -53,6 +54,7 @@ class Received:
     approved_by: tuple[str, ...]
     free: bool
     answered: bool
+    owed: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class SiteFolder:
     @property
     def waiting(self) -> list[Received]:
         """The studies that wait for a decision, the oldest first."""
-        return [each for each in self.studies.values() if waits(each.status, is_answered=each.answered)]
+        return [each for each in self.studies.values() if waits(each.status, is_paid=each.answered or bool(each.owed))]
 
     def _received(self, digest: str) -> Received | None:
         policy = self.site.policy
@@ -185,6 +187,7 @@ class SiteFolder:
             ),
             self._is_free(study),
             any(sent.study == digest for sent in self.messages.values()),
+            OWED if digest in self._owed else "",
         )
 
     def _counts(self, entry: LogEntry) -> bool:
@@ -200,6 +203,10 @@ class SiteFolder:
     @cached_property
     def _decided(self) -> frozenset[str]:
         return self.site.audit_log.decided()
+
+    @cached_property
+    def _owed(self) -> frozenset[str]:
+        return self.site.owed()
 
     @cached_property
     def _decisions(self) -> dict[str, list[LogEntry]]:
@@ -236,7 +243,7 @@ class SiteFolder:
         answers, message = example(received.study, digest, policy, self.units)
         pending = Price.of(each.price for each in self._payable if each.digest != digest)
         stopped = received.status in {"rejected", "withdrawn"}
-        due = not (received.free or received.objections or received.answered or stopped)
+        due = not (received.free or received.objections or received.answered or received.owed or stopped)
         cost = received.price.epsilon if due else 0.0
         bar = None
         if self.summary:

@@ -107,20 +107,31 @@ def check_polling(mailbox: Path) -> Iterator[Check]:
     yield Check("mailbox", HEALTHY if recent else ATTENTION, words, value=recent)
 
 
+def certificates_of(kit: Path) -> tuple[Path, Path]:
+    """Return the files of a kit's own certificate and of its authority's."""
+    startup = kit / "startup"
+    return min(startup.glob("[cs]*.crt"), default=startup / "client.crt"), startup / "rootCA.pem"
+
+
+def validity_of(*files: Path) -> tuple[datetime, datetime]:
+    """Return from when to when all of these certificates are valid."""
+    found = [x509.load_pem_x509_certificate(file.read_bytes()) for file in files]
+    return max(each.not_valid_before_utc for each in found), min(each.not_valid_after_utc for each in found)
+
+
 def check_certificate(kit: Path, name: str = "certificate") -> Check:
     """Return how many days the certificate of a kit is valid for."""
-    return check_certificates(name, *sorted((kit / "startup").glob("[cs]*.crt"))[:1], kit / "startup" / "rootCA.pem")
+    return check_certificates(name, *certificates_of(kit))
 
 
 def check_certificates(name: str, *files: Path) -> Check:
     """Return for how many days all of these certificates are valid."""
     try:
-        found = [x509.load_pem_x509_certificate(file.read_bytes()) for file in files]
+        start, end = validity_of(*files)
     except (OSError, ValueError):
         return Check(name, BROKEN, f"no readable certificate in {files[-1].parent}")
-    now, end = datetime.now(UTC), min(each.not_valid_after_utc for each in found)
+    now = datetime.now(UTC)
     days = int((end - now).total_seconds() // _DAY)
-    start = max(each.not_valid_before_utc for each in found)
     if now < start:
         return Check(name, BROKEN, f"valid only from {start.date()}: check the clock", days)
     if days < 0:

@@ -1,6 +1,7 @@
 """What an approval would lead to: the price and what is left, the message that would leave, and what has changed."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -120,6 +121,21 @@ def due_of(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -
     """
     debits = study.debits(policy.as_of, n or ANY_UNITS, policy.site, rule=ledger.budget.rule)
     return {request: events for request, events in debits.items() if not ledger.is_debited(request)}
+
+
+def is_paid(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -> bool:
+    """Return whether all of a study was debited, some of it for the study itself: then the site owes its answer.
+
+    A study that depends on its own answers is known to be paid where its debits add up to its price.
+    """
+    if not ledger.is_debited_for(study.digest):
+        return False
+    if not due_of(study, policy, ledger, n):
+        return True
+    entries = ledger.entries()
+    own = {each.request for each in entries if each.kind == "debit" and each.content.get("study") == study.digest}
+    events = chain.from_iterable(each.events for each in entries if each.kind == "grant" and each.request in own)
+    return math.fsum(event.epsilon for event in events) >= study.price(policy.site).epsilon * (1 - 1e-9)
 
 
 def example_message(study: Study, site: str, n: int | None = None) -> str:

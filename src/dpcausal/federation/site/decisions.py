@@ -181,9 +181,9 @@ def is_in_time(signed: datetime, days: int | None) -> bool:
     return days is None or datetime.now(UTC) - signed < timedelta(days=days)
 
 
-def waits(status: str, *, is_answered: bool) -> bool:
+def waits(status: str, *, is_paid: bool) -> bool:
     """Return whether people have to decide about a study: for the first time, or because approvals expired unused."""
-    return status == "undecided" or (status == "expired" and not is_answered)
+    return status == "undecided" or (status == "expired" and not is_paid)
 
 
 def status_of(  # noqa: PLR0913 (all that a decision is checked against)

@@ -60,6 +60,9 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     return (*(words for holds, words in checks if not holds), *secure, *described)
 
 
+OWED = "paid, answer not yet fetched"
+
+
 @dataclass(frozen=True)
 class ReceivedStudy:
     """A study in the inbox of a site.
@@ -70,6 +73,7 @@ class ReceivedStudy:
         price: Its price at this site; nothing where its file was changed.
         status: What was decided about it, or that its file was changed after it was received.
         answered: Whether this site answered it, and paid for that.
+        owed: Whether all of it was paid for, as by a site that was stopped then: the answer is sent when it is fetched.
     """
 
     digest: str
@@ -78,11 +82,17 @@ class ReceivedStudy:
     price: Price
     status: StudyStatus | Literal["changed"]
     answered: bool = False
+    owed: bool = False
+
+    @property
+    def words(self) -> str:
+        """What was decided about it, and what became of it."""
+        return f"{self.status}, answered" if self.answered else f"{self.status}{f'; {OWED}' if self.owed else ''}"
 
     @property
     def waits(self) -> bool:
         """Whether people have to decide about it, for the first time or again."""
-        return waits(self.status, is_answered=self.answered)
+        return waits(self.status, is_paid=self.answered or self.owed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_s
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
-from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, is_paid
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -290,9 +290,9 @@ class Site(metaclass=Constructor):
 
     def studies(self) -> list[ReceivedStudy]:
         """Return every study that this site received, oldest first. A file that was changed does not stop the list."""
-        decided, answered = self.audit_log.decided(), self.answered
+        decided, answered, owed = self.audit_log.decided(), self.answered, self.owed()
         return [
-            self._received(digest, is_decided=digest in decided, is_answered=digest in answered)
+            self._received(digest, is_decided=digest in decided, is_answered=digest in answered, is_owed=digest in owed)
             for digest in self.inbox.digests()
         ]
 
@@ -301,14 +301,31 @@ class Site(metaclass=Constructor):
         """The digests of the studies that this site answered, and paid for."""
         return self._responses.studies()
 
-    def _received(self, digest: str, *, is_decided: bool, is_answered: bool) -> ReceivedStudy:
+    def owed(self) -> frozenset[str]:
+        """Return the digests of the studies that this site paid for in full and has not answered.
+
+        They are approved, or their approvals have expired since: the answer is sent when it is fetched. None are known
+        where the ledger cannot be used.
+        """
+        found = set()
+        with contextlib.suppress(LedgerError):
+            ledger = self.ledger()
+            units = ledger.versions.get(self.policy.as_of)
+            for digest in sorted(self.audit_log.decided() - self.answered):
+                text = self.inbox.intact(digest)
+                if text is not None and self._status(digest, text) in {"approved", "expired"}:
+                    with contextlib.suppress(DpcausalError):  # what this version cannot read, it does not answer
+                        found.update([digest] if is_paid(Study.from_toml(text), self.policy, ledger, units) else [])
+        return frozenset(found)
+
+    def _received(self, digest: str, *, is_decided: bool, is_answered: bool, is_owed: bool) -> ReceivedStudy:
         text = self.inbox.intact(digest)
         if text is None:
             return ReceivedStudy(digest, "", "", Price(()), "changed")
         document = tomllib.loads(text)  # it was a study when it was received
         status = self._status(digest, text) if is_decided else "undecided"
         price = Price.of_study(document, self.policy.site)
-        return ReceivedStudy(digest, document["name"], document["requester"], price, status, is_answered)
+        return ReceivedStudy(digest, document["name"], document["requester"], price, status, is_answered, is_owed)
 
     def receive(self, text: str) -> str:
         """Store a study that was brought by hand, and return its digest."""

@@ -31,6 +31,7 @@ from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.log_entry import VERSION as AUDIT_LOG_FORMAT
 from dpcausal.federation.site.policy import KEY, Policy
 from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
+from dpcausal.federation.site.review import OWED
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.federation.site.site_ledger import open_ledger
 from dpcausal.ledger import Budget, Ledger
@@ -85,7 +86,9 @@ def _waiting(folder: Path) -> Check:
     waiting = [each for each in studies if each.waits]
     count, expired = len(waiting), sum(each.status == "expired" for each in waiting)
     again = f", {expired} of them again: their approvals expired" if expired else ""
-    words = f"{count} of {len(studies)} studies wait for a decision{again}"
+    owed = sum(each.owed for each in studies)
+    unfetched = f"; {owed} {OWED}" if owed else ""
+    words = f"{count} of {len(studies)} studies wait for a decision{again}{unfetched}"
     return Check("waiting", ATTENTION if count else HEALTHY, words, count)
 
 

@@ -14,11 +14,7 @@ Figures = dict[str, tuple[InlineFigure | Picture, ...]]
 
 def figures_of(report: ReportInputs) -> tuple[Figures, bool]:
     """Return the figures of each section, and whether some are missing because matplotlib is not installed."""
-    figures: Figures = {
-        "summary": effect_figure(report),
-        "result": site_figure(report),
-        "diagnostics": report.figures,
-    }
+    figures: Figures = {"summary": effect_figure(report), "result": site_figure(report), "diagnostics": report.figures}
     effect, ledger = report.effect, report.ledger_summary
     curves = () if effect.rehearsed else effect.curves
     payments = ledger is not None and bool(ledger.payments)

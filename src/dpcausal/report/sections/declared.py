@@ -21,8 +21,7 @@ def question(report: ReportInputs) -> Section:
     study, effect = report.study, report.effect
     title = "Question and design"
     if study is None:
-        words = {"treated": effect.arms[1], "control": effect.arms[0], "outcome": effect.outcome}
-        asked = "The effect of {treated} against {control} on {outcome}.".format(**words)
+        asked = f"The effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}."
         version = (f"Data as of {effect.as_of}.",) if effect.as_of else ()
         return Section("question", title, paragraphs=(asked, *version, _NO_STUDY))
     items = [
@@ -32,10 +31,7 @@ def question(report: ReportInputs) -> Section:
         ("design", "randomised trial" if study.design == "trial" else "observational"),
         ("eligibility", study.eligibility or _UNSPECIFIED),
         ("time zero", study.time_zero or _UNSPECIFIED),
-        (
-            "treatment strategies",
-            f"{effect.arms[1]}, compared with {effect.arms[0]}",
-        ),
+        ("treatment strategies", f"{effect.arms[1]}, compared with {effect.arms[0]}"),
         ("outcome", effect.outcome),
         ("estimand", effect.estimand),
     ]
@@ -58,18 +54,14 @@ def inputs(report: ReportInputs) -> Section:
         ("bounds and values chosen by", bounds.get("by") or _UNSPECIFIED),
         ("chosen on", bounds.get("on") or _UNSPECIFIED),
         ("source of the bounds", bounds.get("source") or _UNSPECIFIED),
-        (
-            "epsilon and delta of the study",
-            f"{short(study.epsilon)} and {short(study.delta)}",
-        ),
+        ("epsilon and delta of the study", f"{short(study.epsilon)} and {short(study.delta)}"),
         *((f"epsilon at {site}", short(epsilon)) for site, epsilon in study.epsilons.items()),
         ("estimator", _describe(study.estimator)),
     ]
     if schema.unit is not None:
-        words = {"which": schema.unit.keep, "by": schema.unit.by, "unit": schema.unit.name}
-        rule = "the {which} record by {by} of each {unit}; others are not used".format(**words)
+        rule = f"the {schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others are not used"
         if schema.unit.added:
-            rule += ", except for totals over all records: {columns}".format(columns=", ".join(schema.unit.added))
+            rule += f", except for totals over all records: {', '.join(schema.unit.added)}"
         items.append(("several records of one unit", rule))
     if report.effect.sites:
         items.append(("several sites", f"pooled by: {study.pooling_in_words}"))

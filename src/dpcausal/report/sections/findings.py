@@ -9,23 +9,13 @@ from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.report.sections.arms import arm_tables
 from dpcausal.report.sections.privacy import loss_words
 
-_SOURCES = {
-    "sampling": "standard error, sampling",
-    "privacy noise": "standard error, privacy noise",
-    "between sites": "standard error, between sites",
-}
 _VERDICTS = {True: "passes", False: "fails", None: "inconclusive"}
-_NAMES = {"overlap": "overlap", "balance": "balance"}
 
 
 def result(report: ReportInputs) -> Section:
     """Report the estimate, its interval, and the sources of its uncertainty."""
     effect = report.effect
-    items = [
-        ("estimand", effect.estimand),
-        ("method", effect.method),
-        ("units", report.units),
-    ]
+    items = [("estimand", effect.estimand), ("method", effect.method), ("units", report.units)]
     if not effect.rehearsed:
         estimate = report.scale.size(effect.estimate)
         items.append(("estimate", f"{estimate} (as released, with noise; the JSON has all digits)"))
@@ -73,13 +63,9 @@ def _bias(report: ReportInputs) -> list[Item]:
     effect = report.effect
     if not effect.bias_bound:
         return []
-    words = {"size": report.scale.size(effect.bias_bound), "left": report.scale.size(effect.left_in)}
-    if not effect.left_in:
-        return [("bias bound", "{size} in either direction, in the interval".format(**words))]
-    text = "{size} in either direction, in the interval; {left} of it for confounding that may be left in".format(
-        **words
-    )
-    return [("bias bound", text)]
+    left = report.scale.size(effect.left_in)
+    more = f"; {left} of it for confounding that may be left in" if effect.left_in else ""
+    return [("bias bound", f"{report.scale.size(effect.bias_bound)} in either direction, in the interval{more}")]
 
 
 def _nearest_possible(report: ReportInputs) -> list[Item]:
@@ -97,9 +83,8 @@ def _planned(report: ReportInputs) -> list[Item]:
     if report.planned is None or report.interval is None:
         return []
     low, high = report.interval
-    words = {"planned": report.scale.number(report.planned), "actual": report.scale.size((high - low) / 2)}
-    text = "planned ± {planned}, from public inputs alone; actual ± {actual}".format(**words)
-    return [("precision", text)]
+    planned, actual = report.scale.number(report.planned), report.scale.size((high - low) / 2)
+    return [("precision", f"planned ± {planned}, from public inputs alone; actual ± {actual}")]
 
 
 def _errors(report: ReportInputs) -> list[Item]:
@@ -112,11 +97,10 @@ def _errors(report: ReportInputs) -> list[Item]:
         if sd is None:
             text = "not estimated"
         elif name in shares:
-            words = {"sd": report.scale.size(sd), "share": percent(shares[name])}
-            text = "{sd} ({share} of the variance)".format(**words)
+            text = f"{report.scale.size(sd)} ({percent(shares[name])} of the variance)"
         else:
             text = report.scale.size(sd)
-        items.append((_SOURCES[name], text))
+        items.append((f"standard error, {name}", text))
     return items
 
 
@@ -146,7 +130,7 @@ def diagnostics(report: ReportInputs) -> Section:
         none = "This report has no private diagnostics: it does not show whether the arms overlap and are balanced."
         return Section("diagnostics", title, paragraphs=(none,))
     lines = tuple(
-        (_NAMES[each.name], each.found, _VERDICTS[each.passes], loss_words(each.guarantee)) for each in report.diagnoses
+        (each.name, each.found, _VERDICTS[each.passes], loss_words(each.guarantee)) for each in report.diagnoses
     )
     paragraphs = ("Each diagnostic has its own price, and its result contains privacy noise.",)
     head = ("check", "result", "verdict", "price")

@@ -58,14 +58,9 @@ def privacy(report: ReportInputs) -> Section:
             unknown = "unknown: every site has its own ledger"
         items.append(("everything ever released", unknown))
     else:
-        words = {"loss": loss_words(ledger.total), "count": len(ledger.payments)}
-        total = (
-            "{loss}, in 1 answer".format(**words)
-            if words["count"] == 1
-            else "{loss}, in {count} answers".format(**words)
-        )
+        count = len(ledger.payments)
         items += [
-            ("everything ever released", total),
+            ("everything ever released", f"{loss_words(ledger.total)}, in {count} answer{'s' * (count != 1)}"),
             ("budget", f"{loss_words(ledger.budget)} ({ledger.budget.rule})"),
             ("remaining", loss_words(ledger.remaining)),
             ("composition", _composition(ledger.budget.rule)),
@@ -106,11 +101,8 @@ def privacy_unit(report: ReportInputs) -> str:
     unit = report.study.schema.unit if report.study else None
     if unit is None:
         return "one record of the table"
-    words = {"unit": unit.name, "which": unit.keep, "by": unit.by}
-    text = "whoever {unit} identifies; the {which} record by {by}".format(**words)
-    return text + (
-        ", and totals over all records of {columns}".format(columns=", ".join(unit.added)) if unit.added else ""
-    )
+    totals = f", and totals over all records of {', '.join(unit.added)}" if unit.added else ""
+    return f"whoever {unit.name} identifies; the {unit.keep} record by {unit.by}{totals}"
 
 
 def trust_model(report: ReportInputs) -> str:
@@ -138,10 +130,7 @@ def limitations(report: ReportInputs) -> Section:
     """State what is published without noise, and what is not guaranteed."""
     items = [
         ("published without noise", PUBLIC[report.effect.guarantee.protects]),
-        (
-            "public by declaration",
-            "the study, the schema, every query, its price, and the scale of its noise",
-        ),
+        ("public by declaration", "the study, the schema, every query, its price, and the scale of its noise"),
     ]
     if report.ledger_summary is not None:
         recorded = "; ".join((report.ledger_summary.data_set, *report.ledger_summary.versions))
@@ -157,10 +146,7 @@ def provenance(_report: ReportInputs) -> Section:
         ("noise", NOISE),
         ("random source", SOURCE),
         ("versions", versions),
-        (
-            "checks",
-            "dpcausal audit attacks every guarantee of an installation; run it where the table is stored",
-        ),
+        ("checks", "dpcausal audit attacks every guarantee of an installation; run it where the table is stored"),
     )
     notes = (
         "Versions are those of the installation that wrote this report.",
@@ -186,14 +172,8 @@ def audit_trail(report: ReportInputs) -> Section:
         items += [
             ("first ledger entry", ledger.opening),
             ("last ledger entry", ledger.head),
-            (
-                "verified ledger entries",
-                f"{ledger.entries}, each with the digest of the one before",
-            ),
-            (
-                "receipts in this ledger",
-                f"{ledger.receipts_found} of {len(receipts)}",
-            ),
+            ("verified ledger entries", f"{ledger.entries}, each with the digest of the one before"),
+            ("receipts in this ledger", f"{ledger.receipts_found} of {len(receipts)}"),
         ]
     lines = tuple(
         (

@@ -122,10 +122,7 @@ def _design(report: ReportInputs) -> Iterator[Item]:
         text = "Observational study, adjusted for nothing: the arms may differ in more than treatment."
         yield "Design", text
     elif study.identification == "by design":
-        yield (
-            "Design",
-            "Observational study. The estimate is causal only if the assumptions of its design hold.",
-        )
+        yield ("Design", "Observational study. The estimate is causal only if the assumptions of its design hold.")
     else:
         yield (
             "Design",
@@ -197,7 +194,7 @@ def _sites(report: ReportInputs) -> Iterator[Item]:
     if sites:
         absent = [each.site for each in sites if each.n is None]
         text = f"{len(sites) - len(absent)} of {len(sites)} sites answered."
-        text += " Without an answer: {sites}.".format(sites=", ".join(absent)) if absent else ""
+        text += f" Without an answer: {', '.join(absent)}." if absent else ""
         yield "Sites", text
 
 
@@ -207,13 +204,11 @@ def _precision(report: ReportInputs) -> Iterator[Item]:
         return
     half = (report.interval[1] - report.interval[0]) / 2
     _, without, _ = effect.width_by_source
-    words = {"half": scale.size(half), "without": scale.number(without)}
-    if effect.sampling_sd and effect.sampling_is_a_bound:
-        text = "Privacy noise widens the interval from at most ± {without} to ± {half}.".format(**words)
-    elif effect.sampling_sd:
-        text = "Privacy noise widens the interval from ± {without} to ± {half}.".format(**words)
+    if effect.sampling_sd:
+        most = "at most " if effect.sampling_is_a_bound else ""
+        text = f"Privacy noise widens the interval from {most}± {scale.number(without)} to ± {scale.size(half)}."
     else:
-        text = "± {half}, all of it privacy noise: the sampling error is below the noise floor.".format(**words)
+        text = f"± {scale.size(half)}, all of it privacy noise: the sampling error is below the noise floor."
     if report.planned is not None:
         text += f" Planned: ± {scale.size(report.planned)}."
         needed = planned_precision(effect, report.interval, report.planned, scale)

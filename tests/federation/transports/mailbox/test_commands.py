@@ -8,6 +8,8 @@ from typer.testing import CliRunner, Result
 
 import dpcausal as dpc
 from dpcausal.cli import app
+from dpcausal.federation.operation.heartbeat import is_serving
+from dpcausal.federation.transports.mailbox import poller
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.mailbox_server import MailboxServer
 from tests.support.site_folders import approve_study, make_site_folder
@@ -70,6 +72,17 @@ def test_commands_lead_from_an_invitation_to_an_effect(tmp_path: Path) -> None:
     gone = run("site", "poll", north, "--once")
     assert gone.exit_code == 1
     assert "refused" in gone.output
+
+
+def test_a_single_poll_counts_as_polling_while_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    north, seen = tmp_path / "north", list[bool]()
+    table = synthetic_table(standard_schema(), 100, seed=1)
+    make_site_folder(north, "north", table, standard_schema(), {})
+    (north / "mailbox").mkdir()
+    monkeypatch.setattr(poller, "client_in", lambda *_: None)
+    monkeypatch.setattr(poller.Poller, "poll", lambda _: seen.append(is_serving(north / "mailbox")))
+    assert run("site", "poll", north, "--once").exit_code == 0
+    assert (seen, is_serving(north / "mailbox")) == ([True], False)
 
 
 def test_folders_without_a_mailbox_say_how_to_create_one(tmp_path: Path) -> None:

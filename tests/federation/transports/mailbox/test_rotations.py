@@ -1,14 +1,17 @@
 """The mailbox learns a site's new key from a record that the old key signs, and passes it on to the coordinator."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+
+import pytest
 
 from dpcausal.federation.coordinator.roster import Member, Roster
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.rotation import claimed_rotation, sign_rotation
-from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.transports.mailbox.calls import sign_call
-from dpcausal.federation.transports.mailbox.transport import accept_rotations
+from dpcausal.federation.transports.mailbox.transport import accept_rotations, admit_joined
 from tests.federation.transports.mailbox.conftest import ADDRESS, Desk
 
 ROTATIONS = "/rotations"
@@ -92,3 +95,49 @@ def test_server_that_makes_up_or_repeats_records_changes_no_roster(desk: Desk) -
     assert set(found) == {"north", "a site"}
     assert all(words.startswith("sent a new key that does not count") for words in found.values())
     assert workspace.roster_file.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("rotations", [0, 1, 2])
+def test_site_that_rotates_its_key_before_it_is_admitted_needs_no_new_invitation(desk: Desk, rotations: int) -> None:
+    workspace, folder = Workspace.new(desk.folder / "workspace", "anna"), desk.folder / "invitations"
+    folder.mkdir()
+    invitation = desk.invite("north")
+    (folder / "north.json").write_text(json.dumps(asdict(invitation)), encoding="ascii")
+    assert desk.join(invitation) == 200
+    first = last = desk.key("north")
+    for _ in range(rotations):
+        last, old = fresh(desk), last
+        assert post(desk, old, sign_rotation(old, last)) == 200
+    admitted = admit_joined(Calls(desk), folder, workspace)  # type: ignore[arg-type]
+    assert admitted == {"north": first.public}
+    accept_rotations(Calls(desk), workspace)  # type: ignore[arg-type]
+    assert workspace.roster.sites["north"].key == last.public
+    assert admit_joined(Calls(desk), folder, workspace) == {}  # type: ignore[arg-type]
+
+
+def test_server_that_makes_up_a_rotation_admits_no_key(desk: Desk) -> None:
+    """A key counts only with the secret of the invitation, and a record only with that key's signature."""
+    workspace, folder = Workspace.new(desk.folder / "workspace", "anna"), desk.folder / "invitations"
+    folder.mkdir()
+    invitation = desk.invite("north")
+    (folder / "north.json").write_text(json.dumps(asdict(invitation)), encoding="ascii")
+    old, thief, other = desk.key("north"), fresh(desk, "thief"), fresh(desk, "other")
+    forged = thief.seal(claimed_body(sign_rotation(old, thief)))  # it names the bound key, which did not sign it
+
+    class Lying:
+        def __init__(self, binding: str, record: str) -> None:
+            self.binding, self.record = binding, record
+
+        def call(self, _: str, path: str) -> dict[str, object]:
+            if path == ROTATIONS:
+                return {"rotations": [{"site": "north", "text": self.record}]}
+            return {"sites": [{"site": "north", "key": thief.public, "binding": self.binding}]}
+
+    for made_up in (sign_rotation(other, thief), forged):
+        lying = Lying("0" * 64, made_up)
+        assert admit_joined(lying, folder, workspace) == {}  # type: ignore[arg-type]
+    lying = Lying(invitation.bind(old.public), forged)
+    assert admit_joined(lying, folder, workspace) == {"north": old.public}  # type: ignore[arg-type]
+    found = accept_rotations(lying, workspace)  # type: ignore[arg-type]
+    assert found["north"].startswith("sent a new key that does not count")
+    assert workspace.roster.sites["north"].key == old.public

@@ -13,6 +13,7 @@ from dpcausal.errors import StudyError, TransportError
 from dpcausal.federation.coordinator.roster import Member
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.messages import Message, request_id
+from dpcausal.federation.protocol.rotation import claimed_rotation
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.transports.mailbox.calls import CallFailedError
 from dpcausal.federation.transports.mailbox.client import Client
@@ -121,15 +122,17 @@ def invite(client: Client, folder: Path, site: str, authority: str, seconds: int
 def admit_joined(client: Client, folder: Path, workspace: Workspace) -> dict[str, str]:
     """Add the sites that accepted an invitation to the roster, and return their keys.
 
-    The key must be bound to the secret of the invitation: the server could not have chosen it.
+    The key must be bound to the secret of the invitation: the server could not have chosen it. Of a site that rotated
+    its key since it joined, that is the key so far; `accept_rotations` then verifies what it signed.
     """
     keys: dict[str, str] = {}
     for joined in _listed(client.call("GET", "/sites"), "sites"):
         file = folder / f"{joined['site']}.json"
         with suppress(OSError):
             invitation = Invitation(**json.loads(file.read_text(encoding="ascii")))
-            if invitation.binds(joined["key"], joined["binding"]):  # otherwise it was invited again since it joined
-                keys[invitation.site] = joined["key"]
+            known = (joined["key"], *_keys_before(client, invitation.site))
+            if bound := [key for key in known if invitation.binds(key, joined["binding"])]:
+                keys[invitation.site] = bound[0]  # otherwise it was invited again since it joined
     workspace.admit_all({site: Member(key) for site, key in keys.items()})
     for site in keys:
         (folder / f"{site}.json").unlink()
@@ -138,14 +141,8 @@ def admit_joined(client: Client, folder: Path, workspace: Workspace) -> dict[str
 
 def accept_rotations(client: Client, workspace: Workspace) -> dict[str, str]:
     """Record the new keys of sites in the roster, and return what came of each record that was not recorded before."""
-    try:
-        records = _listed(client.call("GET", "/rotations"), "rotations")
-    except CallFailedError as error:
-        if error.reason != "not_found":  # a server of before this version
-            raise
-        return {}
     found: dict[str, str] = {}
-    for each in records:
+    for each in _rotations(client):
         try:
             if rotation := workspace.accept_key(each["text"]):
                 found[rotation.site] = "has a new key, signed with its old one"
@@ -153,6 +150,26 @@ def accept_rotations(client: Client, workspace: Workspace) -> dict[str, str]:
             found[each["site"] if is_name(each["site"]) else "a site"] = (
                 f"sent a new key that does not count: {error.problem}"
             )
+    return found
+
+
+def _rotations(client: Client) -> list[dict[str, Any]]:
+    """Return the records of rotations that the server passes on, the oldest first."""
+    try:
+        return _listed(client.call("GET", "/rotations"), "rotations")
+    except CallFailedError as error:
+        if error.reason != "not_found":  # a server of before this version
+            raise
+        return []
+
+
+def _keys_before(client: Client, site: str) -> list[str]:
+    """Return the keys that a site had before its rotations, as far as the server says."""
+    found = []
+    for each in _rotations(client):
+        with suppress(TransportError):
+            claimed = claimed_rotation(each["text"])
+            found += [claimed.old] if claimed.site == site else []
     return found
 
 

@@ -17,12 +17,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from dpcausal.errors import CertificateError, redact_errors
+from dpcausal.federation.operation.health import DAYS_LEFT, certificates_of, validity_of
 from dpcausal.federation.transports.nvflare.hardening import is_site
 
 EXIT_CODE = 3
 """The exit code of a process that ends because its certificate is not valid."""
-WARNING_DAYS = 30
-"""Days before the end of a certificate from which on a process warns each day."""
 
 _CHECK_SECONDS = 20.0
 _DAY = timedelta(days=1)
@@ -43,11 +42,11 @@ class Validity:
     @classmethod
     def of(cls, kit: Path) -> "Validity":
         """Read the certificates of a kit."""
-        own = _read(next(iter(sorted(kit.glob("startup/[cs]*.crt"))), kit / "startup" / "client.crt"))
-        root = _read(kit / "startup" / "rootCA.pem")
-        name = own.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value
-        start = max(own.not_valid_before_utc, root.not_valid_before_utc)
-        end = min(own.not_valid_after_utc, root.not_valid_after_utc)
+        own, root = certificates_of(kit)
+        with redact_errors(OSError, ValueError, instead=lambda error: _unreadable(kit, error)):
+            start, end = validity_of(own, root)
+            subject = x509.load_pem_x509_certificate(own.read_bytes()).subject
+        name = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value
         return cls(kit, start, end, str(name), _SITE if is_site(kit) else _COORDINATOR)
 
     def days_left(self, now: datetime) -> int:
@@ -74,7 +73,7 @@ class Validity:
     def warning(self, now: datetime) -> str:
         """Return a sentence if the certificate expires soon, and an empty text otherwise."""
         left = self.days_left(now)
-        if left > WARNING_DAYS:
+        if left > DAYS_LEFT:
             return ""
         return f"The certificate of {self.name!r} expires on {_day(self.end)}, in {left} days: {self.remedy}"
 
@@ -108,15 +107,10 @@ def watch_certificate(kit: Path) -> None:
     threading.Thread(target=run, name="certificate", daemon=True).start()
 
 
-def _read(file: Path) -> x509.Certificate:
-    with redact_errors(
-        OSError,
-        ValueError,
-        instead=lambda error: CertificateError(
-            problem=f"There is no readable certificate in {file} ({type(error).__name__})", hint="create the kit again."
-        ),
-    ):
-        return x509.load_pem_x509_certificate(file.read_bytes())
+def _unreadable(kit: Path, error: Exception) -> CertificateError:
+    return CertificateError(
+        problem=f"There is no readable certificate in {kit} ({type(error).__name__})", hint="create the kit again."
+    )
 
 
 def _day(moment: datetime) -> str:
