@@ -54,6 +54,7 @@ def test_odds_ratio_is_refused_for_a_risk_near_0(risks: JointEstimate) -> None:
 
 def test_number_needed_to_treat_goes_through_infinity_where_the_interval_contains_0() -> None:
     assert number_needed_to_treat(0.1, (-0.1, 0.3), 0.95).high == math.inf
+    assert str(number_needed_to_treat(0.1, (-0.1, 0.3), 0.95)).endswith("(95 % interval -∞ to ∞)")
     found = number_needed_to_treat(-0.1, (-0.2, -0.05), 0.95)
     assert (found.low, found.high) == pytest.approx((-20.0, -5.0))
 

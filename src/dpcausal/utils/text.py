@@ -14,11 +14,13 @@ def format_number(value: float) -> str:
     """Format a number with four significant digits.
 
     Example:
-        >>> format_number(1794.34), format_number(-0.0123456), format_number(0), format_number(23456.7)
-        ('1,794', '-0.01235', '0', '23,457')
+        >>> format_number(1794.34), format_number(-0.0123456), format_number(0), format_number(-math.inf)
+        ('1,794', '-0.01235', '0', '-∞')
     """
     if value == 0:
         return "0"
+    if not math.isfinite(value):
+        return f"{value}".replace("inf", "\N{INFINITY}")
     digits = 3 - math.floor(math.log10(abs(value)))
     return f"{value:,.{max(digits, 0)}f}" if -9 <= digits <= 9 else f"{value:.3e}"
 
