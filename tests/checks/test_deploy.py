@@ -1,6 +1,7 @@
-"""Deployment files: units that systemd accepts, a compose file, and commands that exist."""
+"""Deployment files: units that systemd accepts, a compose file, and command lines that the product understands."""
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,13 +9,31 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
-from checks.commands import all_commands
 from checks.documents import ROOT
+from dpcausal.cli import app
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
-COMMANDS = {tuple(words[1:3]) for words in all_commands()}
+TIMERS = sorted((DEPLOY / "systemd").glob("*.timer"))
+ONESHOT = [unit for unit in UNITS if unit.with_suffix(".timer").exists()]
+SERVICES = [unit for unit in UNITS if unit not in ONESHOT]
+PROGRAM = "/opt/dpcausal/bin/dpcausal"
+HARDENED = (
+    "UMask=0077",
+    "NoNewPrivileges=true",
+    "CapabilityBoundingSet=",
+    "PrivateTmp=true",
+    "PrivateDevices=true",
+    "ProtectSystem=strict",
+    "ProtectHome=true",
+    "RestrictSUIDSGID=true",
+    "SystemCallFilter=@system-service",
+    "ReadWritePaths=/srv/dpcausal/%i",
+)
+EXITS_WITH_3 = {"dpcausal-coordinator@", "dpcausal-mailbox@", "dpcausal-site@"}
+"""Services that end with this status where their certificate is not valid."""
 
 
 def services() -> dict[str, dict[str, Any]]:
@@ -22,61 +41,144 @@ def services() -> dict[str, dict[str, Any]]:
     return found
 
 
+def commands_in(text: str) -> list[list[str]]:
+    """Return the command lines of dpcausal in a unit, as the service gets them."""
+    found = []
+    for start in re.findall(r"^Exec\w+=(.*)$", text, re.MULTILINE):
+        words = shlex.split(start)
+        if words[0] == "/bin/sh":  # the script's date is the only thing that the shell adds
+            words = shlex.split(re.sub(r"\$\$\(.*?\)", "now", words[2]).removeprefix("exec "))
+        if words[0] == PROGRAM:
+            found.append(words[1:])
+    return found
+
+
+def parsed(words: list[str], folder: Path) -> str:
+    """Let the product parse a command line, without running it, and return the command's name."""
+    arguments = [re.sub(r"^/srv/dpcausal/[^/]+$", str(folder), word) for word in words]
+    command: Any = get_command(app)
+    context = command.make_context("dpcausal", list(arguments))
+    name = "dpcausal"
+    while hasattr(command, "resolve_command"):
+        _, command, arguments = command.resolve_command(context, arguments)
+        name = f"{name} {command.name}"
+        context = command.make_context(command.name, list(arguments), parent=context)
+    return name
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_unit_starts_a_command_that_exists_and_restarts_it(unit: Path) -> None:
+def test_the_product_understands_the_command_line_of_a_unit(unit: Path, tmp_path: Path) -> None:
+    (words,) = commands_in(unit.read_text(encoding="utf-8"))
+    assert parsed(words, tmp_path).startswith(f"dpcausal {words[0]} ")
+    assert str(tmp_path) not in words
+    assert "/srv/dpcausal/%i" in words
+
+
+@pytest.mark.parametrize(
+    "words", [["site", "serve"], ["site", "serve", "north", "--lisen", "x"], ["site", "srve", "n"]]
+)
+def test_a_wrong_command_line_is_found(words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"Missing|No such"):
+        parsed(words, tmp_path)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_unit_runs_with_few_rights(unit: Path) -> None:
     text = unit.read_text(encoding="utf-8")
-    (command,) = re.findall(r"^ExecStart=/opt/dpcausal/bin/dpcausal (\w+) (\w+)", text, re.MULTILINE)
-    assert command in COMMANDS
-    for line in ("Restart=always", "NoNewPrivileges=true", "ProtectSystem=strict", "UMask=0077", "User=dpcausal"):
+    for line in (*HARDENED, "User=dpcausal", "Group=dpcausal"):
         assert f"\n{line}\n" in text
+    first, last = (DEPLOY / "systemd" / "dpcausal-site@.service").read_text(encoding="utf-8"), text
+    assert last[last.index("UMask=") :].split("\n\n")[0].rstrip() == first[first.index("UMask=") :].split("\n\n")[0]
+
+
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
+def test_service_starts_again_unless_its_certificate_is_not_valid(unit: Path) -> None:
+    text = unit.read_text(encoding="utf-8")
+    assert "\nRestart=always\nRestartSec=10\n" in text
+    assert "\nStartLimitIntervalSec=0\n" in text  # a database that is away for a day does not stop it for good
+    assert ("\nRestartPreventExitStatus=3\n" in text) == (unit.stem in EXITS_WITH_3)
+    assert "\nWantedBy=multi-user.target" in text
+
+
+@pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: timer.name)
+def test_timer_starts_a_unit_that_ends(timer: Path) -> None:
+    text = timer.with_suffix(".service").read_text(encoding="utf-8")
+    assert "\nType=oneshot\n" in text
+    assert "Restart=" not in text
+    assert "[Install]" not in text
+    assert ("\nSuccessExitStatus=1\n" in text) == ("health" in timer.name)
+
+
+def test_a_nightly_backup_has_no_hour_that_daylight_saving_skips() -> None:
+    for timer in TIMERS:
+        when = re.findall(r"^OnCalendar=(.*)$", timer.read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(when) == 1
+        assert when[0].endswith(" UTC") or "*:" in when[0]
 
 
 def test_every_console_is_behind_a_proxy() -> None:
-    started = [line for unit in UNITS for line in unit.read_text(encoding="utf-8").split("\n") if "ExecStart" in line]
+    started = [" ".join(words) for unit in UNITS for words in commands_in(unit.read_text(encoding="utf-8"))]
     started += [" ".join(service["command"]) for service in services().values()]
     consoles = [command for command in started if " console " in command]
-    assert len(consoles) == 2
+    assert len(consoles) == 3
     assert all(" --behind-proxy" in command for command in consoles)
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd")
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
-    file = tmp_path / unit.name.replace("@", "@north")
-    # The program and the user exist only where it is installed.
-    text = (
-        unit.read_text(encoding="utf-8")
-        .replace("/opt/dpcausal/bin/dpcausal", "/bin/true")
-        .replace("=dpcausal\n", "=root\n")
-    )
-    file.write_text(text, encoding="utf-8")
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    files = []
+    for unit in (*UNITS, *TIMERS):
+        # The program and the user exist only where it is installed.
+        text = unit.read_text(encoding="utf-8").replace(PROGRAM, "/bin/true").replace("=dpcausal\n", "=root\n")
+        files.append(tmp_path / unit.name.replace("@", "@north"))
+        files[-1].write_text(text, encoding="utf-8")
     done = subprocess.run(  # noqa: S603
-        ["systemd-analyze", "verify", "--man=no", str(file)],  # noqa: S607
+        ["systemd-analyze", "verify", "--man=no", *map(str, files)],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
-    assert not [line for line in done.stderr.splitlines() if unit.name.split("@", maxsplit=1)[0] in line], done.stderr
+    assert not [line for line in done.stderr.splitlines() if "dpcausal" in line], done.stderr
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", sorted(services()))
-def test_container_runs_a_command_that_exists_without_rights(name: str) -> None:
+def test_container_runs_a_command_line_that_exists_without_rights(name: str, tmp_path: Path) -> None:
     service = services()[name]
-    assert tuple(service["command"][:2]) in COMMANDS
+    assert parsed(service["command"], tmp_path).startswith("dpcausal ")
     assert service["cap_drop"] == ["ALL"]
     assert service["read_only"] is True
     assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["restart"] == "always"
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    check = service["healthcheck"]["test"]
+    if check[0] == "CMD-SHELL":
+        parsed(shlex.split(check[1].partition(" > ")[0])[1:], tmp_path)
 
 
-def test_all_three_parts_are_deployed() -> None:
-    assert set(services()) == {"coordinator", "site", "console"}
-    assert {unit.name.split("-")[1].split("@")[0] for unit in UNITS} == {"coordinator", "site", "console"}
+def test_every_part_is_deployed() -> None:
+    assert set(services()) == {"coordinator", "site", "console", "mailbox", "poller"}
+    site = {"site", "poller", "console", "metrics", "health", "backup"}
+    coordinator = {
+        "coordinator",
+        "mailbox",
+        *(f"coordinator-{part}" for part in ("console", "metrics", "health", "backup")),
+    }
+    assert {unit.name.removeprefix("dpcausal-").split("@")[0] for unit in UNITS} == site | coordinator
+    readme = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    assert not [unit.name for unit in UNITS if unit.stem not in readme]
 
 
-def test_image_does_not_run_as_root_and_names_no_key() -> None:
+def test_image_does_not_run_as_root_and_takes_no_folder_that_may_hold_a_key() -> None:
     text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
-    assert re.search(r"^USER dpcausal$", text, re.MULTILINE)
+    assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)
     assert not re.search(r"\.key|DPCAUSAL_PASS", text)
+    copied = {word for line in re.findall(r"^COPY ([^-].*)$", text, re.MULTILINE) for word in line.split()[:-1]}
+    assert copied == {"pyproject.toml", "constraints.txt", "README.md", "LICENSE", "src"}
+
+
+def test_image_and_units_have_what_their_services_need() -> None:
+    (extras,) = re.findall(r"^ARG EXTRAS=(.*)$", (DEPLOY / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"federation", "console"} <= set(extras.split(","))
+    assert "dpcausal[federation,console]" in (DEPLOY / "README.md").read_text(encoding="utf-8")

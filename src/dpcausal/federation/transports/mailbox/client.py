@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
@@ -16,9 +16,11 @@ from urllib3.exceptions import (
     NameResolutionError,
     NewConnectionError,
     ProtocolError,
+    ProxyError,
     ReadTimeoutError,
     SSLError,
 )
+from urllib3.util import make_headers, parse_url
 
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.transports.mailbox.authority import client_context
@@ -29,6 +31,7 @@ _SECONDS = 30.0
 _HINTS = {
     "refused": "the server is not running, or its port is closed: it is called again later.",
     "unreachable": "check the network and the host name of the server.",
+    "proxy": "check the proxy that HTTPS_PROXY names, its password, and that it opens the server's port.",
     "timeout": "the server or the network is slow: it is called again later.",
     "reset": "the server was stopped during the call: it is called again later.",
     "certificate": "the server's certificate is not valid: check the clock here, and whether it was renewed.",
@@ -103,7 +106,14 @@ def _pool(address: str, timeout: float, **settings: Any) -> urllib3.PoolManager:
     host = urlsplit(address).hostname or ""
     proxy = None if proxy_bypass(host) else getproxies().get("https")
     settings |= {"timeout": urllib3.Timeout(connect=timeout, read=timeout), "retries": False, "maxsize": 1}
-    return urllib3.ProxyManager(proxy, **settings) if proxy else urllib3.PoolManager(**settings)
+    if not proxy:
+        return urllib3.PoolManager(**settings)
+    try:
+        url = parse_url(proxy if "://" in proxy else f"http://{proxy}")
+        headers = make_headers(proxy_basic_auth=unquote(url.auth)) if url.auth else None
+        return urllib3.ProxyManager(url._replace(auth=None).url, proxy_headers=headers, **settings)
+    except (HTTPError, ValueError):  # without its words: the address may hold a password
+        raise CallFailedError("proxy", got="an unusable HTTPS_PROXY", hint=_HINTS["proxy"]) from None
 
 
 def _called(
@@ -162,6 +172,8 @@ def _clock_offset(reply: urllib3.BaseHTTPResponse) -> float:
 
 def _reason(error: Exception) -> str:
     """Return the kind of an error of the connection."""
+    if isinstance(error, ProxyError):
+        return "proxy"
     if isinstance(error, SSLError):
         return "certificate" if "CERTIFICATE" in str(error).upper() else "reset"
     if isinstance(error, NameResolutionError):
