@@ -1,8 +1,10 @@
 """The simulated year of experiments: what it costs fits, and its tables say what was found."""
 
+import json
 import math
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 
 import dpcausal as dpc
 from benchmarks import year_of_experiments as year
-from benchmarks.year_of_experiments import METRICS, Team, looks_table, summary, users, width_table
+from benchmarks.year_of_experiments import METRICS, RESULTS, Team, looks_table, summary, users, width_table
 from dpcausal.experiment.scorecard import Scorecard
 
+PAGE = Path(__file__).parents[2] / "docs" / "population.md"
 TRUE = {"seconds": (1.0, 3.0), "bought": (0.0, 1.0)}
 
 
@@ -83,3 +86,18 @@ def test_more_metrics_of_a_platform_are_as_narrow_as_without_privacy(monkeypatch
     near = {aim: int((each <= 1.05).sum()) for aim, each in widths.items()}
     assert near[0.05] >= max(20, near[0.0] + 5)
     assert np.sqrt(widths[0.05] ** 2 - 1).max() < 1.6 * np.sqrt(widths[0.0] ** 2 - 1).max()
+
+
+def test_page_shows_the_stored_result() -> None:
+    stored, page = json.loads(RESULTS.read_text(encoding="utf-8")), PAGE.read_text(encoding="utf-8")
+    assert width_table(stored) in page
+    assert looks_table(stored) in page
+
+
+def test_informed_experiments_are_nearly_as_narrow_as_without_privacy() -> None:
+    rows = {(row["way"], row["epsilon"]): row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]}
+    row = rows["both, informed", 4.0]
+    assert row["median width"] <= 1.15
+    assert row["metrics within 5 %, last look"] >= row["metrics"] / 2
+    for each in rows.values():
+        assert each["covered at the last look"] >= 0.93 * each["of"], each["way"]
