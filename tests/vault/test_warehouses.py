@@ -19,7 +19,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import EngineError, TableError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import QUERIES, ArmMoments, Query, RegressionMoments
+from dpcausal.queries import QUERIES, ArmMoments, Query, RegressionMoments, seen_by
 from dpcausal.testing import standard_schema
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import runs_kernel
@@ -110,7 +110,7 @@ def test_every_query_has_the_same_answer_and_only_some_need_rows(put: Place) -> 
         for query in (each for kind in QUERIES.values() for each in kind.examples(SCHEMA)[-1:]):
             streams.clear()
             assert said(query, theirs) == said(query, own), query.name
-            assert bool(streams) == runs_kernel(query, SCHEMA, theirs), query.name
+            assert bool(streams) == runs_kernel(query, seen_by(query, SCHEMA), theirs), query.name
 
 
 @pytest.mark.costly
