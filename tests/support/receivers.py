@@ -51,6 +51,9 @@ class _MailServer(socketserver.ThreadingTCPServer):
         self.state, self.certificate = state, certificate
         super().__init__(("127.0.0.1", 0), _Mail)
 
+    def handle_error(self, *_: object) -> None:
+        """Print nothing where a caller goes, as one does who does not trust the certificate."""
+
 
 class _Mail(socketserver.StreamRequestHandler):
     """One connection of a mail server."""
