@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
+from ipaddress import ip_address
 from typing import TypeVar
 
 from dpcausal.errors import SchemaError, StudyError
@@ -40,6 +41,16 @@ def is_name(text: object) -> bool:
 
 
 Declared = TypeVar("Declared")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:

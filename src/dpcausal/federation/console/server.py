@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcausal.errors import MissingExtraError, StudyError
-from dpcausal.federation.console.settings import Settings, is_loopback
+from dpcausal.federation.console.settings import Settings
+from dpcausal.utils.validation import is_loopback
 
 try:
     from gunicorn.app.base import BaseApplication

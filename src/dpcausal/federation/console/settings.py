@@ -3,14 +3,13 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.utils.hash_chain import digest_of_text
-from dpcausal.utils.validation import build, check_format, check_keys, is_number
+from dpcausal.utils.validation import build, check_format, check_keys, is_loopback, is_number
 
 FILE = "console.toml"
 KEY = "console.key"
@@ -114,16 +113,6 @@ class Settings:
             **{"address": f"http://{listen}"} | {name: document[name] for name in document if name not in _OTHERS}
         )
         return replace(settings, provider=provider)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine itself."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_address(what: str, address: object) -> None:

@@ -20,14 +20,13 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from hashlib import sha256
 from http.client import HTTPException
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.federation.operation.notices import KINDS, Channel
-from dpcausal.utils.validation import build, check_keys
+from dpcausal.utils.validation import build, check_keys, is_loopback
 
 _FILE = "console.toml"
 _TIMEOUT, _LONGEST = 20.0, 60.0
@@ -66,7 +65,7 @@ class Mail:
         _require(listed and all(map(_is_mailbox, (self.sender, *self.to))), "sender and to", "plain e-mail addresses")
         _require(type(self.port) is int and 0 < self.port < 65536, "port", "a number below 65536")
         _require(self.tls in {"starttls", "implicit", "none"}, "tls", "starttls, implicit or none")
-        _require(self.tls != "none" or (_is_loopback(self.host) and not self.user), "tls", "none on this machine only")
+        _require(self.tls != "none" or (is_loopback(self.host) and not self.user), "tls", "none on this machine only")
         _require(bool(self.user) == bool(self.password_from), "user and password_from", "both or neither")
 
     @property
@@ -124,7 +123,7 @@ class Webhook:
     def __post_init__(self) -> None:
         _check_events(self.events)
         parts = urlsplit(self.address) if isinstance(self.address, str) else urlsplit("")
-        safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
+        safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
         plain = bool(parts.hostname) and "@" not in parts.netloc and not parts.query
         _require(safe and plain, "address of [[notify.webhook]]", "https, without a password or a query")
 
@@ -205,11 +204,7 @@ def _within(send: Callable[[], None]) -> None:
             send()
         except OSError as error:
             failed[:] = [error]
-        except (
-            HTTPException,
-            ValueError,
-            DpcausalError,
-        ) as error:  # as an answer that is none, or a secret that is gone
+        except (HTTPException, ValueError, DpcausalError) as error:  # an answer that is none, a secret that is gone
             failed[:] = [OSError(type(error).__name__)]
         else:
             failed.clear()
@@ -269,12 +264,3 @@ def _is_mailbox(text: object) -> bool:
     name, at, domain = text.partition("@") if isinstance(text, str) else ("", "", "")
     plain = set(f"{name}{domain}").isdisjoint(' ,;:<>()[]"\\@') and f"{name}{domain}".isprintable()
     return bool(name and at and domain) and plain and f"{name}{domain}".isascii()
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
