@@ -159,11 +159,11 @@ def test_container_runs_a_command_line_that_exists_without_rights(name: str, tmp
 
 def test_every_part_is_deployed() -> None:
     assert set(services()) == {"coordinator", "site", "console", "mailbox", "poller"}
-    site = {"site", "poller", "console", "metrics", "health", "backup"}
+    site = {"site", "poller", "console", "metrics", "health", "notify", "backup"}
     coordinator = {
         "coordinator",
         "mailbox",
-        *(f"coordinator-{part}" for part in ("console", "metrics", "health", "backup")),
+        *(f"coordinator-{part}" for part in ("console", "metrics", "health", "notify", "backup")),
     }
     assert {unit.name.removeprefix("dpcausal-").split("@")[0] for unit in UNITS} == site | coordinator
     readme = (DEPLOY / "README.md").read_text(encoding="utf-8")
