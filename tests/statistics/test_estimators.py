@@ -1,6 +1,6 @@
 """Every estimator gives the closed form of its estimand, and prints the errors that it has."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import pytest
 
@@ -17,7 +17,7 @@ IN_EVERY_RUN = {"difference in means", "distribution functions", "inverse weight
 """The others are costly: the same code gives the same verdict. What is expected to fail never passes: it is slow."""
 
 
-def marks_of(case: Case, check: str) -> Iterable[pytest.MarkDecorator]:
+def marks_of(case: Case, check: str) -> Collection[pytest.MarkDecorator]:
     if check in case.pending:
         return (SLOW,)
     return () if case.name in IN_EVERY_RUN else (pytest.mark.costly,)
