@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -440,7 +440,11 @@ class Study(OtherNames):
         Raises:
             DpcausalError: If the text describes no study.
         """
-        text = text_of("a study", document)
+        return cls._of_text(text_of("a study", document))
+
+    @classmethod
+    @lru_cache(maxsize=16)  # sites and coordinators read one text at each step, and to check it is to rehearse it
+    def _of_text(cls, text: str) -> Self:
         if not text.strip():
             raise StudyError(problem="The study is empty", hint="save the file again, or ask for it again.")
         check_filled_in(text)
