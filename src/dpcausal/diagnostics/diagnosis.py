@@ -11,11 +11,12 @@ from typing import Any, Self
 import numpy as np
 
 from dpcausal.guarantee import Guarantee
-from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
+from dpcausal.release import Receipt, Release, units_of
+from dpcausal.results.printed import PrintedResult
 from dpcausal.uncertainty.interval import simulated
 from dpcausal.utils.arrays import Array
 from dpcausal.utils.documents import json_of
-from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.text import format_number
 
 LEVEL = 0.95
 """The probability that a bar contains the number without noise."""
@@ -69,7 +70,7 @@ def readings(results: Array) -> list[Reading | None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis(ABC):
+class Diagnosis(PrintedResult, ABC):
     """The result of a diagnosis. Public: it reveals no single unit."""
 
     arms: tuple[str, str]
@@ -104,33 +105,13 @@ class Diagnosis(ABC):
         """The value of `passes`, in words."""
         return {True: "passes", False: "fails", None: "inconclusive"}[self.passes]
 
-    @property
-    def as_of(self) -> str | None:
-        """The version of the data, where it has a name."""
-        return as_of(self.receipts)
-
-    @property
-    def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the bars are expectations, the numbers are placeholders."""
-        return all(receipt.digest is None for receipt in self.receipts)
-
-    def __str__(self) -> str:
-        return text_table(self._title(), self._table())
-
-    def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook."""
-        return html_table(self._title(), self._table())
-
-    def _title(self) -> str:
-        title = f"{self.name.capitalize()} of {self.arms[1]} and {self.arms[0]}"
-        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+    def _name(self) -> str:
+        return f"{self.name.capitalize()} of {self.arms[1]} and {self.arms[0]}"
 
     def _table(self) -> list[tuple[str, str]]:
         table = [] if self.rehearsed else [("verdict", f"{self.verdict}: {self.found}")]
         table += [*self._lines(), *units_of(self.n, self.receipts)]
-        table += [("method", self.method), ("privacy", str(self.guarantee))]
-        table += table_rows("note", self.notes)
-        return table + table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
+        return [*table, ("method", self.method), ("privacy", str(self.guarantee)), *self._last_lines()]
 
     @abstractmethod
     def _lines(self) -> Sequence[tuple[str, str]]:
