@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dpcausal.release import Receipt, Release, units_of
 from dpcausal.results.printed import PrintedResult
 from dpcausal.uncertainty.interval import simulated
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.text import format_number
 
 LEVEL = 0.95
@@ -37,11 +37,6 @@ class Reading:
 
     def __str__(self) -> str:
         return f"{format_number(self.value)} ± {format_number(self.bar)}"
-
-
-def reading_of(document: Any) -> Reading | None:  # noqa: ANN401 (out of JSON)
-    """Read a number from JSON; None where noise hid it."""
-    return None if document is None else Reading(**document)
 
 
 def versions(*releases: Release) -> list[Array]:
@@ -124,16 +119,5 @@ class Diagnosis(PrintedResult, ABC):
     @classmethod
     def from_json(cls, text: str | Path) -> Self:
         """Read a diagnosis that `to_json` wrote, from its text or from the file at a `Path`."""
-        document = json_of("a diagnosis", cls, text)
-        shared = {
-            "arms": tuple(document["arms"]),
-            "guarantee": Guarantee(**document["guarantee"]),
-            "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-            "notes": tuple(document["notes"]),
-        }
-        return cls(**document | shared | cls._own(document))
-
-    @staticmethod
-    @abstractmethod
-    def _own(document: dict[str, Any]) -> dict[str, Any]:
-        """Read the attributes that only this kind has from JSON."""
+        diagnosis: Self = read_as(cls, json_of("a diagnosis", cls, text))
+        return diagnosis

@@ -21,7 +21,7 @@ from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 from dpcausal.uncertainty.interval import Family, check_alpha, critical_values, simulated, standard_noise
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, table_rows
@@ -323,15 +323,9 @@ class EffectCurve(PrintedResult, OtherNames):
     def from_json(cls, text: str | Path) -> Self:
         """Read a curve that `to_json` wrote, from its text or from the file at a `Path`."""
         document = json_of("a curve", cls, text)
-        lists = {name: tuple(document[name]) for name in ("arms", "weights", "assumptions", "notes")}
-        matrices = {name: tuple(map(tuple, document[name])) for name in ("sampling", "privacy")}
-        rest = {
-            "schema": Schema.from_dict(document["schema"]),
-            "basis": basis_of(document["basis"]),
-            "guarantee": Guarantee(**document["guarantee"]),
-            "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-        }
-        return cls(**document | lists | matrices | rest)
+        document |= {"schema": Schema.from_dict(document["schema"]), "basis": basis_of(document["basis"])}
+        curve: Self = read_as(cls, document)
+        return curve
 
 
 class CurveEstimator(Protocol):

@@ -31,7 +31,7 @@ from dpcausal.source import Source
 from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.interval import NoiseTerm, check_level, check_margin, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, table_rows
@@ -39,7 +39,6 @@ from dpcausal.utils.validation import is_number
 
 _SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
 
-_TEXTS = ("arms", "assumptions", "notes", "warnings", "unadjusted")
 _VISIBLE = 4.0
 """A number is visible beside noise from so many of its standard deviations on."""
 
@@ -407,24 +406,8 @@ class Effect(PrintedResult, OtherNames):
     @classmethod
     def from_json(cls, text: str | Path) -> Self:
         """Read an effect that `to_json` wrote, from its text or from the file at a `Path`."""
-        document = json_of("an effect", cls, text)
-        return cls(
-            **document
-            | {
-                **{name: tuple(document.get(name, ())) for name in _TEXTS},
-                "noise": tuple(NoiseTerm(**term) for term in document["noise"]),
-                "guarantee": Guarantee(**document["guarantee"]),
-                "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-                "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
-                "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
-                "looks": LooksSoFar(**document["looks"]) if document.get("looks") else None,
-                **{
-                    name: JointEstimate.from_dict(document[name])
-                    for name in ("arm_means", "arm_sizes", "missing_outcomes", "contrasts")
-                    if document.get(name) is not None
-                },
-            }
-        )
+        effect: Self = read_as(cls, json_of("an effect", cls, text))
+        return effect
 
 
 class Estimator(Protocol):

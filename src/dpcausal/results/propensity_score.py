@@ -20,7 +20,7 @@ from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, table_rows
@@ -175,14 +175,10 @@ class PropensityScore(PrintedResult, OtherNames):
     def from_json(cls, text: str | Path) -> Self:
         """Read a score that `to_json` wrote, from its text or from the file at a `Path`."""
         document = json_of("a score", cls, text)
-        rest = {
-            "arms": tuple(document["arms"]),
-            "notes": tuple(document["notes"]),
-            "counts": tuple(Receipt(**each) for each in document.get("counts", ())),
-            "schema": Schema.from_dict(document["schema"]),
-            "release": Release.from_json(json.dumps(document["release"])),
-        }
-        return cls(**document | rest)
+        document["schema"] = Schema.from_dict(document["schema"])
+        document["release"] = Release.from_json(json.dumps(document["release"]))
+        score: Self = read_as(cls, document)
+        return score
 
 
 def score_release(score: "PropensityScore | Release", covariates: tuple[str, ...], schema: Schema) -> Release:
