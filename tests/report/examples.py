@@ -8,6 +8,7 @@ import pyarrow as pa
 import dpcausal as dpc
 from dpcausal.estimators.base import plain_estimator
 from dpcausal.estimators.propensity import ESTIMANDS
+from dpcausal.planning.plan import Plan
 from dpcausal.release import Receipt
 from dpcausal.report import Report
 from dpcausal.results.site_share import SiteShare
@@ -161,3 +162,10 @@ def scorecard() -> dpc.Scorecard:
     )
     budget = dpc.Budget(epsilon=1.01)
     return experiment.run(dpc.Vault(pa.table(metric_columns()), experiment.schema, ledger="sqlite://", budget=budget))
+
+
+def planned() -> Plan:
+    """Return the plan of an observational study."""
+    schema = dpc.Schema(treatment=TREATMENT, outcome=dpc.Binary("death", label="death at 6 months"), covariates=[WARD])
+    expected = dpc.Rehearsal(schema, n=4_000, outcome_mean=0.2)
+    return dpc.plan(dpc.Stratification(by=["ward"]), expected, dpc.Guarantee(epsilon=0.7))
