@@ -12,7 +12,8 @@ from dpcausal.cli import app
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 HEAD = """# The command line
 
-`dpcausal COMMAND --help` prints what this page says of a command. Several commands take these:
+`dpcausal COMMAND --help` prints what this page says of a command: its arguments in capitals, and its options.
+Several commands take these:
 """
 SHARED = 3
 """What so many commands take is told once."""
@@ -41,13 +42,19 @@ def taken(command: Any) -> list[tuple[str, str]]:  # noqa: ANN401
     return [(name, " ".join(text.split())) for name, text in filter(None, records) if "--help" not in name]
 
 
+def described_option(name: str, text: str) -> str:
+    """Return what help says of an argument or an option; an argument is required unless it has a default."""
+    return escaped(text if name.startswith("-") else text.removesuffix("[required]").rstrip())
+
+
 def described(command: Any, words: tuple[str, ...], shared: Container[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
     """Yield what a command's help says, as Markdown: its paragraphs, its usage, and a list of what it takes."""
     context, takes = command.context_class(command, info_name=words[-1]), taken(command)
     yield "\n\n".join(escaped(" ".join(part.split())) for part in (command.help or "").split("\n\n"))
     if not getattr(command, "commands", None):
         pieces = [piece.strip("{}").upper() for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-        yield f"`{' '.join([*words, *pieces])}{' [OPTIONS]' if any('--' in name for name, _ in takes) else ''}`"
+        if pieces:
+            yield f"`{' '.join(pieces)}`"
     if own := [each for each in takes if each not in shared]:
         yield listed(own)
     if others := [f"`{name.split()[0]}`" for name, text in takes if (name, text) in shared and name.startswith("--")]:
@@ -56,7 +63,7 @@ def described(command: Any, words: tuple[str, ...], shared: Container[tuple[str,
 
 def listed(takes: Iterable[tuple[str, str]]) -> str:
     """Return a list of arguments and options."""
-    return "\n".join(f"- `{name}`: {escaped(text)}" for name, text in takes)
+    return "\n".join(f"- `{name}`: {described_option(name, text)}" for name, text in takes)
 
 
 def escaped(text: str) -> str:
