@@ -1,5 +1,7 @@
 """The limit of augmented scores that is chosen from released models."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,10 @@ def test_a_limit_is_chosen_where_none_is_given(limit: float | None, asked: float
     dpc.DoublyRobust(covariates=["x"], limit=limit).estimate(source, epsilon=1.0)
     (query,) = [each.query for each in source.releases if isinstance(each.query, AugmentedScores)]
     assert query.limit == asked if limit else query.limit < asked
+
+
+def test_a_limit_whose_bound_cannot_be_computed_is_not_chosen() -> None:
+    outcomes = [far_outcomes(0.0, 0.04, binary=False)] * 2
+    usual = best_limit(5.0, lambda limit: 0.001 * limit, EVEN, outcomes)
+    other = best_limit(5.0, lambda limit: math.inf if limit == usual else 0.001 * limit, EVEN, outcomes)
+    assert other != usual

@@ -56,6 +56,7 @@ from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
+from dpcausal.sums.limits import TooMuchWorkError
 from dpcausal.uncertainty.derivatives import Numbers, within
 from dpcausal.uncertainty.interval import NoiseTerm, half_width
 from dpcausal.utils.validation import is_number
@@ -240,7 +241,11 @@ class DoublyRobust(BaseEstimator):
         half = (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2
 
         def noise(limit: float) -> float:
-            return _noise_sd(replace(query, limit=limit), 0, schema, guarantee, source.rule) / half / float(fit.n[0])
+            try:
+                sd = _noise_sd(replace(query, limit=limit), 0, schema, guarantee, source.rule)
+            except TooMuchWorkError:  # a vault would refuse it, after models are paid for
+                return math.inf
+            return sd / half / float(fit.n[0])
 
         outcomes = [
             far_outcomes(float(fit.means[0, arm]) / half, float(fit.variances[0, arm]) / half**2, binary=binary)
