@@ -13,7 +13,7 @@ from dpcausal.ledger import Ledger
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.results.effect import Effect
-from dpcausal.schema.columns import Binary
+from dpcausal.schema.columns import Binary, Indicator, indicator_of
 from dpcausal.schema.real import Real
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
@@ -124,7 +124,14 @@ def _is_method(effect: Effect, planned: Effect, study: Study) -> bool:
     if effect.sites:
         pooled = rf"[\w ]+ over \d+ of \d+ sites; at each: {one}(?: or {one})*"
         one = rf"{pooled}|{one}; from the (?:secure )?sums of \d+ of \d+ sites"
-    return bool(re.fullmatch(one, effect.method))
+    return bool(re.fullmatch(one, _without_indicators(effect.method, study)))
+
+
+def _without_indicators(method: str, study: Study) -> str:
+    """Return a method without the indicators of missing values that answers add."""
+    columns = (each for each in study.schema.covariates if not (isinstance(each, Indicator) or each.indicator))
+    names = "|".join(re.escape(indicator_of(each).name) for each in columns)
+    return re.sub(rf", (?:{names})(?=[,;]| \(| or |$)", "", method) if names else method
 
 
 def _pattern(planned: str, chosen: str) -> str:
@@ -143,10 +150,8 @@ def _chosen(study: Study) -> str:
         numbers = [cut.name for cut in cuts if cut.name in real and not cut.edges]
         at = rf"(?: cut at {_NUMBER}(?:, (?:{_NUMBER}|…))*(?: \(\d+ edges\))?)?"
         by = [re.escape(cut.name) + at if cut.name in numbers else re.escape(str(cut)) for cut in cuts]
-        lacking = "|".join(re.escape(f"{name} is missing") for name in numbers)
-        more = f"(?:, (?:{lacking}))*" if numbers else ""
         cap = _setting(study, "cap") or r"\d+"
-        return rf"stratification by {', '.join(by)}{more}; [\d,]+ strata, cap {cap}"
+        return rf"stratification by {', '.join(by)}; [\d,]+ strata, cap {cap}"
     if study.methods[-1] == "propensity_matching":
         return f"limits {_NUMBER} and {_NUMBER}"
     return f"clipped to {_NUMBER} and {_NUMBER}" if _largest_clip(study) else ""
