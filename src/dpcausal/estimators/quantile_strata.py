@@ -171,7 +171,7 @@ class LeftWithin:
     @classmethod
     def of(cls, strata: QuantileStrata, unadjusted: Difference | None, effect: float, source: Source) -> "LeftWithin":
         """Return what stays, given the effect within strata; nothing where no number was cut at quantiles."""
-        if unadjusted is None or strata.hidden or not strata.within:
+        if unadjusted is None or strata.hidden or not (strata.within or strata.lacking):
             return cls()
         ratio = strata.ratio
         noise = tuple(NoiseTerm(term.family, ratio * term.scale, term.parts) for term in unadjusted.noise)
