@@ -34,6 +34,9 @@ _UNSURE = 0.75
 """How far the correction may be off, as a share of what it would be if numbers had all of the confounding. On tables
 with skewed numbers, and with treatment and outcome that follow curves and steps, 0.7 to 1.6 times as much stayed."""
 
+_UNEVEN = 1.5
+"""The same for units that lack a value: missing by value leaves less in than by chance, or more."""
+
 _NORMAL = NormalDist()
 
 
@@ -132,9 +135,9 @@ class QuantileStrata:
 
     @property
     def unsure(self) -> float:
-        """How far that may be off: numbers may have all of the confounding, and those that lack one none or twice."""
+        """How far that may be off: numbers may have all of the confounding, and units that lack a value none or more."""
         stays = self.within * self.part + self.lacking
-        return (_UNSURE * self.within + self.lacking) / (1 - stays)
+        return (_UNSURE * self.within + _UNEVEN * self.lacking) / (1 - stays)
 
 
 @dataclass(frozen=True)
