@@ -135,7 +135,7 @@ class QuantileStrata:
 
     @property
     def unsure(self) -> float:
-        """How far that may be off: numbers may have all of the confounding, and units that lack a value none or more."""
+        """How far that may be off: numbers may have all of the confounding, units that lack a value none or more."""
         stays = self.within * self.part + self.lacking
         return (_UNSURE * self.within + _UNEVEN * self.lacking) / (1 - stays)
 
