@@ -204,7 +204,8 @@ class _Fit:
         """Return the posterior mean and covariance, and the matrix that maps sums to the mean, averaged over priors."""
         log_likelihoods, means, covariances, gains = [], [], [], []
         for prior in self._priors:
-            total = self._gram @ prior @ self._gram + errors + 1e-300 * np.eye(len(errors))
+            total = self._gram @ prior @ self._gram + errors
+            total += (1e-300 + 1e-15 * float(np.trace(total))) * np.eye(len(errors))
             gain = np.linalg.solve(total, self._gram @ prior).T
             log_likelihoods.append(
                 -(self._along @ np.linalg.solve(total, self._along) + np.linalg.slogdet(total)[1]) / 2
