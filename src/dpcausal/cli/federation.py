@@ -42,10 +42,6 @@ Kit = Annotated[
 ]
 
 Days = Annotated[float, typer.Option(help="For how many days a site may answer. Later ones refuse, and pay nothing.")]
-Protocol = Annotated[
-    int | None,
-    typer.Option(help="The version of the protocol, for files to sites that know only the one before: 4."),
-]
 
 _CREATE_NETWORK = "create the network with: dpcausal federation init FOLDER NAME --host HOST."
 
@@ -254,7 +250,7 @@ def _sized(text: str) -> tuple[str, int]:
 
 
 @federation.command()
-def ask(  # noqa: PLR0913, PLR0917
+def ask(
     folder: Folder,
     study: StudyFile,
     files: Files = None,
@@ -262,7 +258,6 @@ def ask(  # noqa: PLR0913, PLR0917
         bool, typer.Option("--mailbox", help="Leave it in the workspace's mailbox, and do not wait.")
     ] = False,
     days: Days = 30.0,
-    protocol: Protocol = None,
 ) -> None:
     """Write a study's request to a file, for sites without a network, or leave it in the mailbox."""
     from dpcausal.federation.coordinator.dispatch import SILENT  # noqa: PLC0415 (an extra)
@@ -276,7 +271,7 @@ def ask(  # noqa: PLR0913, PLR0917
         )
     if files is None:
         post = _mailbox_transport(folder, study)
-        coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1, **_versions(protocol))
+        coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1)
         for site, words in coordinator.post().items():
             typer.echo(f"{site} {'was asked' if words == SILENT else words}")
         ends = (datetime.now(UTC) + timedelta(days=days)).date()
@@ -284,7 +279,7 @@ def ask(  # noqa: PLR0913, PLR0917
         typer.echo(f"A site may answer until {ends}. Collect the answers with: {again}")
         return
     transport = FileTransport(files)
-    coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol))
+    coordinator = _coordinator(folder, study, transport, days=days)
     typer.echo(f"Send this file to every site: {transport.write(coordinator.sealed)}")
     typer.echo(f"Put their messages into {files / 'in'}, in files that end in .message.json.")
 
@@ -305,7 +300,6 @@ def run(  # noqa: PLR0913, PLR0917
         int, typer.Option(min=1, help="The smallest number of answers to compute an effect from.")
     ] = 1,
     days: Days = 30.0,
-    protocol: Protocol = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
 ) -> None:
     """Ask every site that has not answered yet, and print the effect.
@@ -326,7 +320,7 @@ def run(  # noqa: PLR0913, PLR0917
         try:
             often = 1 if files else attempts
             settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": print_response}
-            coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol), **settings)
+            coordinator = _coordinator(folder, study, transport, days=days, **settings)
             for words in _stray_files(files / "in", coordinator.request_ids) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             effect, others = _evaluated(coordinator)
@@ -350,7 +344,7 @@ def withdraw(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Withdraw a study: sites that have not answered it refuse from then on, and pay nothing. Nobody is asked again.
 
-    Exit status 1 if a site does not know of it yet: run the command again later. A site of protocol 4 never does.
+    Exit status 1 if a site does not know of it yet: run the command again later.
     """
     requester = read_study(study).requester
     transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
@@ -365,11 +359,6 @@ def withdraw(  # noqa: PLR0913, PLR0917
     if any(words != MEANINGS["withdrawn"] for words in found.values()):
         typer.echo("Sites that do not know of it yet may still answer: run this command again later.", err=True)
         raise typer.Exit(1)
-
-
-def _versions(protocol: int | None) -> dict[str, int]:
-    """Return the argument of a coordinator for a version of the protocol that was chosen."""
-    return {} if protocol is None else {"protocol": protocol}
 
 
 def _evaluated(coordinator: "Coordinator") -> tuple["Effect", list[object]]:
