@@ -32,8 +32,6 @@ BUDGET = 1_800
 INSTALLATION = 90
 """CPU seconds that `.ci/run` takes before the gate starts."""
 
-STORED = Path(__file__).with_name("seconds.json")
-
 
 @dataclass(frozen=True)
 class Part:
@@ -110,7 +108,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if chosen.write and not failed:
         rounded = {name: round(seconds, 1) for name, seconds in sorted(told["tests"].items())}
         stored = {"parts": {name: round(seconds) for name, seconds in spent.items()}, "tests": rounded}
-        STORED.write_text(f"{json.dumps(stored, indent=1)}\n", encoding="utf-8")
+        passed.SECONDS.write_text(f"{json.dumps(stored, indent=1)}\n", encoding="utf-8")
     sys.exit(f"gate: FAILED: {', '.join(part.name for part in failed)}" if failed else None)
 
 

@@ -1,4 +1,4 @@
-"""Reports and scorecards in a real browser: `python -m checks.report_pages AXE OUT`.
+"""Reports, scorecards and plans in a real browser: `python -m checks.report_pages AXE OUT`.
 
 Every example of tests/report/examples.py is shown at two widths in two colour schemes, judged by
 axe-core, photographed, and printed as a PDF. Last, a page with known faults must be judged faulty.
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+import dpcausal as dpc
 from checks.browser import launch, photograph
-from tests.report.examples import EXAMPLES, scorecard
+from tests.report.examples import EXAMPLES, planned, scorecard
 
 FAULTY = (
     "<html><body><img src='data:,'><p style='color:#aaa;background:#fff'>pale</p>"
@@ -28,7 +29,7 @@ MUST_FIND = ("image-alt", "color-contrast", "html-has-lang", "hidden until scrol
 def pages() -> dict[str, str]:
     """Return every page, by its name."""
     made = {name: make().to_html() for name, make in EXAMPLES.items()}
-    return made | {"scorecard": scorecard().to_html()}
+    return made | {"scorecard": scorecard().to_html(), "plan": planned().to_html(remaining=dpc.Guarantee(epsilon=2))}
 
 
 def main() -> None:

@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from dpcausal.vault import Vault as Vault
     from dpcausal.vault.engines.resources import Resources as Resources
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "diagnostics": "Balance Overlap",

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import AsJson, StudyFile, read_study
-from dpcausal.cli.requirements import check_figure
+from dpcausal.cli.options import AsJson, StudyFile, open_ledger, read_study
+from dpcausal.cli.requirements import check_figure, check_file_name
 
 if TYPE_CHECKING:
+    from dpcausal.ledger.budget import Spending
     from dpcausal.queries import Cut
 
 
@@ -70,12 +71,20 @@ def plan(  # noqa: PLR0913, PLR0917
     figure: Annotated[
         Path | None, typer.Option(dir_okay=False, help="Plot the precision against epsilon in this .png file.")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="Write a page with sliders for epsilon and the number of people."),
+    ] = None,
+    ledger: Annotated[str, typer.Option(help="The ledger whose budget is left, for the page.")] = "",
 ) -> None:
     """Show the queries, the cost and the expected precision of a study. Reads no data and spends nothing.
 
     Expectations about the table come from the study's table "expected"; options given here override them.
     """
     check_figure(figure)
+    if html:
+        check_file_name(html, ".html", "--html")
+    remaining = _remaining(ledger) if ledger else None
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("must be a number greater than 0", param_hint="--width")
     from dpcausal.planning.left_in import confounders_of  # noqa: PLC0415 (slow to load, as are those below)
@@ -103,8 +112,20 @@ def plan(  # noqa: PLR0913, PLR0917
         price=read.price(),
     )
     typer.echo(made.to_json() if as_json else str(made))
+    if html:
+        made.save(html, remaining=remaining)
     if figure:
         precision_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
+
+
+def _remaining(place: str) -> "Spending":
+    """Return what a ledger has left, if its budget adds up epsilons."""
+    ledger = open_ledger(place)
+    if ledger.budget.rule != "additive":
+        raise typer.BadParameter(
+            "must add up epsilons; for another, dpcausal run shows what is left", param_hint="--ledger"
+        )
+    return ledger.remaining
 
 
 def _cut(text: str) -> "Cut":

@@ -4,13 +4,15 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
-from dpcausal.errors import StudyError
+from dpcausal.errors import RefusedError, StudyError
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.planning.candidate import Shape
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
 from dpcausal.planning.left_in import LeavingIn, adjusts_for, expected_left_in
+from dpcausal.planning.page import plan_page
 from dpcausal.planning.precision import (
     MOST_TRIED,
     epsilon_for,
@@ -23,13 +25,14 @@ from dpcausal.planning.precision import (
     wrong_sign,
 )
 from dpcausal.planning.ranking import Ranking, check_planned, has_own_design, rank_alone, rank_estimators
-from dpcausal.price import Price
+from dpcausal.price import Amount, Price
 from dpcausal.queries import Cut
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import format_receipt
 from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.real import Real
 from dpcausal.uncertainty.interval import half_width as half_width_of
+from dpcausal.utils.documents import write_text
 from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 from dpcausal.utils.validation import is_number
@@ -50,6 +53,7 @@ class Plan:
 
     Attributes:
         effect: The rehearsed effect: its queries, their prices, and the expected errors.
+        left_in: The confounding that the adjustment is expected to leave in.
         poor_overlap: The half width to expect where the arms overlap by half; infinite without an interval. None where
             an overlap is given, where that much or less is expected, or where nothing is adjusted for.
         refusals: The number of rehearsals with noise, out of 40, that yielded no interval.
@@ -65,6 +69,7 @@ class Plan:
 
     estimator: Estimator
     effect: Effect
+    left_in: float
     rehearsal: Rehearsal
     poor_overlap: float | None
     refusals: int
@@ -123,7 +128,7 @@ class Plan:
         Where an estimator yields no interval, there is no width.
         """
         fitting = {each.label: each for each in self.ranking.candidates if not _alike(each.estimator, self.estimator)}
-        this = LeavingIn(self.estimator, self.effect.left_in)
+        this = LeavingIn(self.estimator, self.left_in)
         curves = {THIS: width_curve(this, self.rehearsal, self.effect.guarantee.delta)}
         curves |= {
             name: width_curve(LeavingIn(each.estimator, each.bias), self.rehearsal, each.delta)
@@ -156,7 +161,7 @@ class Plan:
         table += [*self._target(), ("max confounders", self._confounders())]
         table += [("ranking", self._place())]
         table += table_rows("note", tuple(note for note in effect.notes if note not in self.rehearsal.caveats))
-        return table + table_rows("assumes", (*self.ranking.assumed, *self._left_open()))
+        return table + table_rows("assumes", self.assumed)
 
     def _place(self) -> str:
         """Return what comes first in the ranking, and why; and where this study stands, if it does not adjust."""
@@ -210,13 +215,28 @@ class Plan:
         few = f"{count}{most} numeric confounder{'s' if count > 1 else ''}"
         return f"{few}: a regression on so many has less privacy noise than there is sampling error"
 
-    def _left_open(self) -> tuple[str, ...]:
-        """Return what was not given, and what was assumed in its place."""
-        left = []
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the plan assumes, in words; also in place of what was not given."""
         if self.rehearsal.outcome_sd is None and isinstance(self.rehearsal.schema.outcome, Real):
             wide = "outcomes are taken to be uniform over their bounds, a larger spread than most have"
-            left.append(f"no standard deviation was given: {wide}")
-        return tuple(left)
+            return (*self.ranking.assumed, f"no standard deviation was given: {wide}")
+        return self.ranking.assumed
+
+    def to_html(self, *, remaining: Amount | None = None) -> str:
+        """Return one self-contained page with sliders for epsilon and the number of units, each position rehearsed.
+
+        Args:
+            remaining: What a budget has left that adds up epsilons: `ledger.remaining`.
+        """
+        return plan_page(self, remaining)
+
+    def save(self, path: str | Path, *, remaining: Amount | None = None) -> None:
+        """Write the plan to a file: .html for people, as `to_html`, or .json for programs."""
+        file = Path(path)
+        if file.suffix not in {".html", ".json"}:
+            raise RefusedError(expected="a file .html or .json", got=file.name, hint="name it plan.html.")
+        write_text(file, self.to_html(remaining=remaining) if file.suffix == ".html" else self.to_json())
 
     def to_json(self) -> str:
         """Return the plan as JSON; null stands for a number that does not exist."""
@@ -245,7 +265,7 @@ class Plan:
                 for each in (*self.ranking.candidates, *self.ranking.not_ranked)
             ],
             "widths": self.widths(),
-            "assumes": [*self.ranking.assumed, *self._left_open()],
+            "assumes": self.assumed,
             "public": {name: value for name, value in asdict(self.rehearsal).items() if name not in ("schema", "n")},
         }
         return json.dumps(document, sort_keys=True, allow_nan=False)
@@ -331,6 +351,7 @@ def plan(  # noqa: PLR0913
     return Plan(
         estimator=estimator,
         effect=effect,
+        left_in=planned.bound,
         rehearsal=rehearsal,
         poor_overlap=_of_poor_overlap(planned, rehearsal, guarantee) if adjusts_for(estimator) else None,
         refusals=count_refusals(estimator, rehearsal, guarantee),

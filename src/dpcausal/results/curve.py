@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
@@ -58,6 +58,7 @@ class EffectCurve(OtherNames):
         receipts: The queries and their prices.
         notes: Further notes for the reader.
         no_interval: Why there are no intervals; empty where there are.
+        estimator: The estimator that made it and its parameters, by name; empty where that is not known.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -83,6 +84,7 @@ class EffectCurve(OtherNames):
     notes: tuple[str, ...] = ()
     no_interval: str = ""
     parts: float = 1
+    estimator: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_plain_text("texts of a curve", printed_texts(self))

@@ -3,9 +3,9 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Protocol, Self, get_args
+from typing import Any, ClassVar, Protocol, Self, get_args
 
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
@@ -89,6 +89,12 @@ class Effect(OtherNames):
             the interval is made of normal sampling error and the known privacy noise.
         looks: Which look of a schedule it is, where there are several; intervals and p-values then hold at all looks
             together.
+        is_risk_difference: Whether it is a difference of risks, which lies between -1 and 1.
+        estimator: The estimator that made it and its parameters, as `[estimator]` of a study has them; empty where that
+            is not known, or sites differ.
+        declared: The digest of what was declared of the columns that the estimator uses; empty where unknown.
+        defining: What else defines the estimand, besides quantity and target: parameters, and what answers chose, such
+            as a cap. Empty for an average effect over the target; None where it is not known.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -142,6 +148,10 @@ class Effect(OtherNames):
     clip: float | None = None
     p_values_hold: bool = False
     looks: LooksSoFar | None = None
+    is_risk_difference: bool = False
+    estimator: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    declared: str = ""
+    defining: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if self.sampling_is_a_bound:
@@ -285,11 +295,6 @@ class Effect(OtherNames):
 
     def _check_margin(self, margin: object, *, may_be_zero: bool = False) -> None:
         check_margin(margin, most=1.0 if self.is_risk_difference else math.inf, may_be_zero=may_be_zero)
-
-    @property
-    def is_risk_difference(self) -> bool:
-        """Whether the effect is a difference of risks, which lies between -1 and 1."""
-        return "(risk difference)" in self.estimand
 
     def _one_sided(self, name: str, limit: float, alpha: float, *, lower: bool) -> Test:
         side = "below" if lower else "above"

@@ -25,7 +25,7 @@ from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, html_table, table_rows, text_table
 from dpcausal.utils.validation import is_number
 
-_QUERIES = ("bounded_influence_logistic", "objective_perturbed_logistic", "output_perturbed_logistic")
+SCORE_QUERIES = ("bounded_influence_logistic", "objective_perturbed_logistic", "output_perturbed_logistic")
 """The names of the queries whose releases are scores."""
 
 _FARTHEST = 30.0
@@ -206,7 +206,7 @@ def score_release(score: "PropensityScore | Release", covariates: tuple[str, ...
     """Return the release of a score of these covariates, to use again."""
     release = score.release if isinstance(score, PropensityScore) else score
     asked = getattr(release, "query", None)
-    known = getattr(asked, "name", "") in _QUERIES
+    known = getattr(asked, "name", "") in SCORE_QUERIES
     if not known or tuple(asked.covariates) != covariates:  # type: ignore[union-attr]
         raise QueryError(
             expected=f"a score of {', '.join(covariates)}",

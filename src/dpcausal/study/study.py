@@ -14,7 +14,7 @@ from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.estimators.average.formula_estimator import FormulaEstimator
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.winsorised import Winsorised
-from dpcausal.estimators.base import names_in
+from dpcausal.estimators.base import name_of, names_in, plain_estimator
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.guarantee import Rule as BudgetRule
@@ -30,7 +30,7 @@ from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.schema import Schema
 from dpcausal.source import AdditiveSource, RandomisedSource, RecordingSource, Source, SummedSource
 from dpcausal.study.diagnostics import read_diagnostics
-from dpcausal.study.file import method_name, plain_estimator, read_estimator, texts_in
+from dpcausal.study.file import read_estimator, texts_in
 from dpcausal.study.prepared import Prepared, StudyResult
 from dpcausal.study.secondary import Secondary, SecondaryResult, read_secondary
 from dpcausal.study.secure_settings import SecureSettings, secure_settings
@@ -199,12 +199,12 @@ class Study(OtherNames):
     @property
     def method(self) -> str:
         """The name of the estimator."""
-        return method_name(self.estimator)
+        return name_of(type(self.estimator))
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The names of the estimator and of the one that it runs on winsorised outcomes, where it does."""
-        return tuple(dict.fromkeys((self.method, method_name(self._adjusting))))
+        return tuple(dict.fromkeys((self.method, name_of(type(self._adjusting)))))
 
     @property
     def _adjusting(self) -> Estimator:

@@ -76,7 +76,7 @@ def json_of(what: str, made: type[Any], document: str | Path) -> dict[str, Any]:
         found = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
         found = None
-    needed = {part.name for part in fields(made) if part.default is MISSING}
+    needed = {part.name for part in fields(made) if part.default is MISSING and part.default_factory is MISSING}
     if not isinstance(found, dict) or not needed <= set(found):
         raise DocumentError(
             problem=f"This text is not {what} as to_json() writes it",

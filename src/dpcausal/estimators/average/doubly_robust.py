@@ -153,6 +153,7 @@ class DoublyRobust(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "aipw dr aipwe dml double_ml doubleml tmle augmented_inverse_probability_weighting"
+    estimates_average: ClassVar[bool] = True
 
     covariates: Sequence[str]
     estimand: AugmentedEstimand = "ATE"

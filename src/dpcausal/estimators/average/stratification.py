@@ -136,6 +136,7 @@ class Stratification(BaseEstimator):
         effect = Effect(
             estimand=_estimand(target, query.cap),
             target=target,
+            defining={"cap": query.cap},
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.title,
             estimate=inside.values[0] - left.confounding,
