@@ -1,5 +1,6 @@
-"""Requests that come too late or were withdrawn cost nothing."""
+"""Requests that come too late or were withdrawn cost nothing, and sites of the version before are still asked."""
 
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,11 +10,12 @@ import pytest
 from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.coordinator.roster import Roster
-from dpcausal.federation.protocol.messages import MEANINGS, Request
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.protocol.transport import LocalTransport
 from dpcausal.federation.site.site import Site
-from tests.federation.conftest import Federation, message_in
+from dpcausal.utils.hash_chain import digest_of_text
+from tests.federation.conftest import Answerer, Federation, always, message_in
 from tests.support.site_folders import approve_study
 
 
@@ -43,6 +45,19 @@ def spent(federation: Federation) -> dict[str, float]:
 def secure(federation: Federation) -> Study:
     terms = {"honest": 2, "colluding": 0}
     return federation.study(aggregation="secure", secure=terms, sites=federation.roster.keys, epsilon=5.0)
+
+
+def before_deadlines(answer: Answerer, federation: Federation, name: str) -> Answerer:
+    """Return a site of the version before: it reads no request of this one, and says so as it did."""
+
+    def answered(request: str) -> str:
+        body = claimed_body(request)
+        if json.loads(body)["version"] == BEFORE:
+            return answer(request)
+        refusal = Message(request=digest_of_text(body), study="", site=name, code="unreadable", version=BEFORE)
+        return federation.key(name).seal(refusal.to_json())
+
+    return answered
 
 
 def test_late_request_is_refused_before_any_debit_and_an_answer_that_was_paid_is_sent_again(
@@ -131,10 +146,10 @@ def test_withdrawn_study_is_not_asked_again_and_its_answers_still_count(federati
     assert spent(federation) == {"north": 1.0, "south": 0.0, "west": 0.0}
 
 
-def test_withdrawing_needs_no_word_of_a_revoked_site(federation: Federation) -> None:
+def test_withdrawing_needs_no_word_of_a_revoked_site_and_is_not_in_the_version_before(federation: Federation) -> None:
     members = dict(federation.roster.sites)
     members["west"] = replace(members["west"], revoked=True)
-    told = federation.coordinator(federation.study(), roster=Roster(members)).withdraw()
+    told = federation.coordinator(federation.study(), roster=Roster(members), protocol=BEFORE).withdraw()
     assert told == dict.fromkeys(("north", "south"), MEANINGS["withdrawn"])
 
 
@@ -171,3 +186,43 @@ def test_nobody_withdraws_anothers_study(federation: Federation) -> None:
     forged = federation.key("south").seal(Request(study=study.text, ask="withdraw").to_json())
     assert message_in(federation.sites["north"](forged)).code == "unknown_requester"
     assert Site(federation.folder / "north").status(study.digest) == "approved"
+
+
+def test_sites_of_the_version_before_are_asked_in_it(federation: Federation) -> None:
+    federation.sites["south"] = before_deadlines(federation.honest("south"), federation, "south")
+    heard: list[tuple[str, str]] = []
+    study = federation.study(pooling="minimum_variance")
+    store = federation.folder / "store.db"
+    effect = federation.coordinator(study, store=store, on_response=lambda *each: heard.append(each)).run()
+    assert {share.site: share.status for share in effect.sites} == dict.fromkeys(federation.tables, "answered")
+    assert ("south", "speaks only version 4 of the protocol") in heard
+    federation.asked.clear()
+    assert federation.coordinator(study, store=store).run() == effect
+    assert federation.asked == []  # answers in both versions are stored
+    assert spent(federation) == dict.fromkeys(federation.tables, 1.0)
+    with pytest.raises(RefusedError, match="south speaks only version 4"):  # before anybody pays for a sum
+        federation.coordinator(secure(federation), min_sites=3).run()
+    assert spent(federation) == dict.fromkeys(federation.tables, 1.0)
+
+
+def test_coordinator_of_the_version_before_is_answered_in_it(federation: Federation) -> None:
+    study = federation.study()
+    found = message_in(federation.sites["north"](asked(federation, study, version=BEFORE)))
+    assert (found.code, found.version) == ("answered", BEFORE)
+    refused = message_in(federation.sites["north"](federation.key("south").seal("{}")))
+    assert refused.code == "unknown_requester"
+    effect = federation.coordinator(study, protocol=BEFORE).run()
+    assert effect.n == 600
+    assert spent(federation)["north"] == 1.0
+
+
+def test_old_refusal_that_is_sent_again_does_not_make_a_site_old(federation: Federation) -> None:
+    older = before_deadlines(federation.honest("south"), federation, "south")
+    replayed = older(asked(federation, federation.study(), deadline=5))
+    honest = federation.honest("south")
+    found = federation.coordinator(federation.study(), on_response=lambda *_: None)
+    federation.sites["south"] = always(replayed)
+    with pytest.raises(RefusedError, match="south sent an invalid response: it answers another request"):
+        federation.coordinator(federation.study(), min_sites=3, attempts=1).run()
+    federation.sites["south"] = honest
+    assert found.run().n == 600

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.protocol.messages import MEANINGS, Message, Request, request_id
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Message, Request, request_id
 from dpcausal.utils.hash_chain import digest_of_text
 
 REQUEST = Request(study="a = 1", ask="releases")
@@ -34,7 +34,7 @@ def test_request_and_message_survive_a_round_trip() -> None:
 def test_request_id_is_that_of_the_question_whatever_its_deadline() -> None:
     assert replace(REQUEST, deadline=5).id == REQUEST.id == request_id(replace(REQUEST, deadline=7).to_json())
     assert replace(REQUEST, deadline=5).to_json() != REQUEST.to_json()
-    assert len({REQUEST.id, replace(REQUEST, ask="facts").id}) == 2
+    assert len({REQUEST.id, replace(REQUEST, ask="facts").id, replace(REQUEST, version=BEFORE).id}) == 3
     assert request_id("no request") == digest_of_text("no request")
     assert digest_of_text("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
@@ -71,6 +71,21 @@ def test_invalid_messages_are_refused(changes: dict[str, Any]) -> None:
         Message.from_json(text)
 
 
+def test_version_before_is_read_and_written_as_it_was() -> None:
+    before = replace(REQUEST, version=BEFORE, deadline=5)
+    assert json.loads(before.to_json()) == {"ask": "releases", "carries": [], "study": "a = 1", "version": 4}
+    assert Request.from_json(before.to_json()) == replace(before, deadline=None)
+    assert replace(MESSAGE, version=BEFORE) == Message.from_json(replace(MESSAGE, version=BEFORE).to_json())
+    for later in (
+        json.dumps(json.loads(before.to_json()) | {"ask": "withdraw"}, sort_keys=True),
+        json.dumps(json.loads(before.to_json()) | {"deadline": 5}, sort_keys=True),
+    ):
+        with pytest.raises(TransportError):
+            Request.from_json(later)
+    with pytest.raises(TransportError):
+        Message.from_json(Message(request="", study="", site="north", code="expired", version=BEFORE).to_json())
+
+
 @pytest.mark.parametrize("deadline", [-1, 1.5, True, "5"])
 def test_deadline_that_is_no_time_is_refused(deadline: object) -> None:
     text = json.dumps(json.loads(REQUEST.to_json()) | {"deadline": deadline}, sort_keys=True)
@@ -78,7 +93,7 @@ def test_deadline_that_is_no_time_is_refused(deadline: object) -> None:
         Request.from_json(text)
 
 
-@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("version", [3, 6])
 def test_another_version_of_the_protocol_is_refused_by_name(version: int) -> None:
     for kind, part in ((Message, MESSAGE), (Request, REQUEST)):
         text = json.dumps(json.loads(part.to_json()) | {"version": version}, sort_keys=True)

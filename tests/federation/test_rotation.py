@@ -63,7 +63,7 @@ def test_rotated_key_signs_and_what_the_old_one_signed_in_time_counts(
     federation.sites["north"] = federation.honest("north")
     assert not (folder / "site.next.key").exists()
     assert Site(folder).public_key == claimed_rotation(record).new != thief.public
-    assert run(federation, second, workspace)["north"].endswith("signed with this site's key")
+    assert run(federation, second, workspace)["north"].endswith("not a message signed with this site's key")
     assert workspace.accept_key(record) == claimed_rotation(record)
     assert workspace.accept_key(record) is None
     text = workspace.roster_file.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def test_rotated_key_signs_and_what_the_old_one_signed_in_time_counts(
     third = federation.study(name="third")
     honest = federation.sites["north"]
     federation.sites["north"] = lambda request: thief.seal(json.loads(honest(request))["body"])
-    assert run(federation, third, workspace)["north"].endswith("signed with this site's key")
+    assert run(federation, third, workspace)["north"].endswith("not a message signed with this site's key")
     with pytest.raises(TransportError, match="signed with the key that is known"):
         workspace.accept_key(sign_rotation(thief, Key.make("north", federation.folder / "thief.key")))
     assert workspace.roster_file.read_text(encoding="utf-8") == text

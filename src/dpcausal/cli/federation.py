@@ -47,6 +47,10 @@ Kit = Annotated[
 ByMailbox = Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")]
 
 Days = Annotated[float, typer.Option(help="For how many days a site may answer. Later ones refuse, and pay nothing.")]
+Protocol = Annotated[
+    int | None,
+    typer.Option(help="The version of the protocol, for files to sites that know only the one before: 4."),
+]
 
 _CREATE_NETWORK = "create the network with: dpcausal federation init FOLDER NAME --host HOST."
 
@@ -242,7 +246,7 @@ def _sized(text: str) -> tuple[str, int]:
 
 
 @federation.command()
-def ask(
+def ask(  # noqa: PLR0913, PLR0917
     folder: Folder,
     study: StudyFile,
     files: Files = None,
@@ -250,6 +254,7 @@ def ask(
         bool, typer.Option("--mailbox", help="Leave it in the workspace's mailbox, and do not wait.")
     ] = False,
     days: Days = 30.0,
+    protocol: Protocol = None,
 ) -> None:
     """Write a study's request to a file, for sites without a network, or leave it in the mailbox."""
     from dpcausal.federation.coordinator.dispatch import SILENT  # noqa: PLC0415 (an extra)
@@ -262,7 +267,7 @@ def ask(
         )
     if files is None:
         post = _mailbox_transport(folder, study)
-        coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1)
+        coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1, **_versions(protocol))
         for site, words in coordinator.post().items():
             typer.echo(f"{site} {'was asked' if words == SILENT else words}")
         ends = (datetime.now(UTC) + timedelta(days=days)).date()
@@ -270,7 +275,7 @@ def ask(
         typer.echo(f"A site may answer until {ends}. Collect the answers with: {again}")
         return
     transport = FileTransport(files)
-    coordinator = _coordinator(folder, study, transport, days=days)
+    coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol))
     typer.echo(f"Send this file to every site: {transport.write(coordinator.sealed)}")
     typer.echo(f"Put their messages into {files / 'in'}, in files that end in .message.json.")
 
@@ -291,6 +296,7 @@ def run(  # noqa: PLR0913, PLR0917
         int, typer.Option(min=1, help="The smallest number of answers to compute an effect from.")
     ] = 1,
     days: Days = 30.0,
+    protocol: Protocol = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask every site that has not answered yet, and print the effect.
@@ -309,7 +315,7 @@ def run(  # noqa: PLR0913, PLR0917
         try:
             often = 1 if files else attempts
             settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": print_response}
-            coordinator = _coordinator(folder, study, transport, days=days, **settings)
+            coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol), **settings)
             for words in _stray_files(files / "in", coordinator.request_ids) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             effect, others = _evaluated(coordinator)
@@ -333,7 +339,7 @@ def withdraw(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Withdraw a study: sites that have not answered it refuse from then on, and pay nothing. Nobody is asked again.
 
-    Exit status 1 if a site does not know of it yet: run the command again later.
+    Exit status 1 if a site does not know of it yet: run the command again later. A site of protocol 4 never does.
     """
     transport, waits = _transport(folder, study, files, kit, timeout, mailbox=mailbox)
 
@@ -345,6 +351,11 @@ def withdraw(  # noqa: PLR0913, PLR0917
     if any(words != MEANINGS["withdrawn"] for words in found.values()):
         typer.echo("Sites that do not know of it yet may still answer: run this command again later.", err=True)
         raise typer.Exit(1)
+
+
+def _versions(protocol: int | None) -> dict[str, int]:
+    """Return the argument of a coordinator for a version of the protocol that was chosen."""
+    return {} if protocol is None else {"protocol": protocol}
 
 
 def _evaluated(coordinator: "Coordinator") -> tuple["Effect", list[object]]:

@@ -5,7 +5,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from dpcausal.errors import DpcausalError, StudyError, redact_errors
 from dpcausal.federation.coordinator.coordinator import Coordinator
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.workspace import Workspace
-from dpcausal.federation.protocol.messages import MEANINGS, Message, Request, withdrawal
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Message, Request, withdrawal
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.results.effect import Effect
 from dpcausal.study.study import Study
@@ -99,8 +99,9 @@ class CoordinatorFolder:
             except DpcausalError:  # of another version of dpcausal
                 continue
             if asked.ask in ("releases", "masked") and digest not in found:
-                attempts = store.attempts(asked.id)
-                messages = [*store.messages(asked.id), *store.messages(withdrawal(asked.study))]
+                both = [replace(asked, version=version).id for version in (VERSION, BEFORE)]
+                attempts = max(map(store.attempts, both))
+                messages = [message for each in (*both, withdrawal(asked.study)) for message in store.messages(each)]
                 cells = self._cells(messages, asked=attempts > 0)
                 found[digest] = AskedStudy(request, digest, study, at, attempts, cells)
         return [*found.values()][::-1]

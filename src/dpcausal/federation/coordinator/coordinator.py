@@ -15,7 +15,7 @@ from dpcausal.federation.coordinator.responses import SiteResponse, releases_of
 from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.coordinator.secure_release import check_range, check_sites, opened_releases, secure_caveats
 from dpcausal.federation.coordinator.secure_rounds import SecureRounds, summary
-from dpcausal.federation.protocol.messages import Ask, Message, Request, request_id
+from dpcausal.federation.protocol.messages import BEFORE, VERSION, Ask, Message, Request, request_id
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import Transport
@@ -56,6 +56,8 @@ class Coordinator(metaclass=Constructor):
         on_response: Called with a site's name and what it did, as soon as that is known.
         days: For how many days a site may answer: a request that arrives later is refused, and nothing is paid. Masked
             sums have to arrive while the coordinator waits for them.
+        protocol: The version of the protocol in which requests are written. Sites that know only the one before are
+            found and asked in it without this, unless files are carried to them.
     """
 
     _example = 'Coordinator(study, roster, key, transport, store="answers.db")'
@@ -73,6 +75,7 @@ class Coordinator(metaclass=Constructor):
         min_sites: int = 1,
         on_response: Callable[[str, str], None] = lambda _site, _words: None,
         days: float = DAYS,
+        protocol: int = VERSION,
     ) -> None:
         self._text = _text_of(study)
         self.study = Study.from_toml(self._text)
@@ -84,15 +87,18 @@ class Coordinator(metaclass=Constructor):
                 got=f"timeout={timeout!r}, attempts={attempts!r}, min_sites={min_sites!r}",
                 hint="the defaults are 60 seconds, 3 attempts and 1 site.",
             )
-        if not (is_number(days) and 0 < days <= _MOST_DAYS):
+        if not (is_number(days) and 0 < days <= _MOST_DAYS and protocol in (BEFORE, VERSION)):
             raise StudyError(
-                expected=f"days up to {_MOST_DAYS:g}", got=f"days={days!r}", hint=f"the default is {DAYS:g} days."
+                expected=f"days up to {_MOST_DAYS:g}, and version {BEFORE} or {VERSION} of the protocol",
+                got=f"days={days!r}, protocol={protocol!r}",
+                hint=f"the defaults are {DAYS:g} days and version {VERSION}.",
             )
         self._min_sites, self._on_response = min_sites, on_response
         self._dispatcher = Dispatcher(
             *(roster, key, transport, Requests(store), timeout, attempts),
             on_response=lambda response: on_response(response.site, response.words),
             days=days,
+            protocol=protocol,
         )
         self._found: dict[str, SiteResponse] | None = None
         self._ticks: tuple[int, ...] = ()
@@ -101,7 +107,7 @@ class Coordinator(metaclass=Constructor):
     def request(self) -> Request:
         """The first request that carries the study: one for all sites."""
         ask: Ask = "keys" if self.study.secure_settings else "releases"
-        return Request(study=self._text, ask=ask)
+        return Request(study=self._text, ask=ask, version=self._dispatcher.protocol)
 
     @property
     def sealed(self) -> str:

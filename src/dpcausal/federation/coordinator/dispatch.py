@@ -8,7 +8,7 @@ from dpcausal.errors import TransportError
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.responses import SiteResponse, signed_by, why_invalid
 from dpcausal.federation.coordinator.roster import Roster
-from dpcausal.federation.protocol.messages import MEANINGS, Code, Message, Request, withdrawal
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Code, Message, Request, withdrawal
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import Transport
@@ -28,14 +28,15 @@ class Dispatcher:
     """Sends a request to sites until each has answered or has no attempts left.
 
     A site that has answered a request does not receive it again. A retry asks the same question, and a site answers the
-    same question at no further cost. A withdrawn study is asked no more: a site that does not know of the withdrawal
-    would pay for it.
+    same question at no further cost. Sites that speak only the version of the protocol before this one are asked in it.
+    A withdrawn study is asked no more: a site that does not know of the withdrawal would pay for it.
 
     Attributes:
         timeout: Seconds that the transport may take for each attempt.
         attempts: The largest number of attempts for a site.
         on_response: Called with each response, as soon as it is known.
         days: For how many days a site may answer a request.
+        protocol: The version of the protocol in which requests are written.
     """
 
     roster: Roster
@@ -46,6 +47,7 @@ class Dispatcher:
     attempts: int
     on_response: Callable[[SiteResponse], None]
     days: float = DAYS
+    protocol: int = VERSION
 
     def ask(self, question: Question, sites: Collection[str] | None = None) -> dict[str, SiteResponse]:
         """Send a request, and return the response of each site of the roster, in the order of their names.
@@ -53,7 +55,10 @@ class Dispatcher:
         Args:
             sites: The sites to ask; without it, all of the roster.
         """
-        closed = question.request.ask != "withdraw" and self.is_withdrawn(question.request.study)
+        closed = False
+        if question.request.ask != "withdraw":  # which the version before does not know
+            question = _in_version(question, min(self.protocol, question.request.version))
+            closed = self.is_withdrawn(question.request.study)
         sealed = "" if closed else self.sealed(question.request)
         absent = _WITHDRAWN if closed else SILENT
         named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
@@ -75,16 +80,21 @@ class Dispatcher:
             if attempt:
                 time.sleep(self._pause(attempt))
             found |= self._asked_once(question, sealed, waiting)
+            older = [site for site in waiting if found[site].words == _OLDER]
+            if older and question.request.ask in ("facts", "releases"):
+                before = _in_version(question, BEFORE)
+                found |= self._asked_once(before, self.sealed(before.request), older)
         revoked = {site: SiteResponse(site, _REVOKED) for site in named if site not in found}
         return dict(sorted((found | revoked).items()))
 
     def stored(self, question: Question) -> dict[str, SiteResponse]:
         """Return the answers to a request that are stored, by site. Nobody is asked."""
         found: dict[str, SiteResponse] = {}
-        for site, text, at in self.requests.messages(question.request.id):
-            stored = self._validated(site, text, question, at=at)
-            if stored.answered and stored.site in self.roster.keys:
-                found.setdefault(stored.site, stored)
+        for version in (VERSION, BEFORE):
+            for site, text, at in self.requests.messages(_in_version(question, version).request.id):
+                stored = self._validated(site, text, question, at=at)
+                if stored.answered and stored.site in self.roster.keys:
+                    found.setdefault(stored.site, stored)
         return found
 
     def withdraw(self, requests: Collection[str]) -> None:
@@ -103,7 +113,8 @@ class Dispatcher:
         pauses = sum(self._pause(attempt) for attempt in range(1, self.attempts))
         ends = self.timeout > 0 and request.ask == "masked"
         seconds = self.timeout * self.attempts + pauses + _MARGIN if ends else self.days * 86_400.0
-        sealed = self.key.seal(replace(request, deadline=int(time.time() + seconds) + 1).to_json())
+        timed = request if request.version == BEFORE else replace(request, deadline=int(time.time() + seconds) + 1)
+        sealed = self.key.seal(timed.to_json())
         self.requests.store(request.id, digest_of_text(request.study), sealed)
         return sealed
 
@@ -115,7 +126,7 @@ class Dispatcher:
         fresh: dict[str, SiteResponse] = {}
 
         def receive(site: str, text: str) -> None:
-            response = self._validated(site, text, question)
+            response = self._validated(site, text, question, sealed)
             if response.site not in sites or (response.site in fresh and response.rank <= fresh[response.site].rank):
                 return
             if response.message is not None:
@@ -131,21 +142,24 @@ class Dispatcher:
             return {site: SiteResponse(site, closed) for site in sites} | fresh
         return fresh
 
-    def _validated(self, site: str, text: str, question: Question, at: str = "") -> SiteResponse:
+    def _validated(self, site: str, text: str, question: Question, sent: str = "", at: str = "") -> SiteResponse:
         """Return the response in a text. The signature names the site; the transport's name counts only without one.
 
         Args:
             site: The site from which the transport has the text.
             text: The text.
             question: What was asked.
+            sent: The signed request; empty for a text that is stored.
             at: When it was stored; empty for one that arrives now.
         """
         signed = signed_by(text, self.roster, at)
         if signed is None:
-            return SiteResponse(
-                site, f"{_INVALID}: it is not a message of this version of the protocol, signed with this site's key"
-            )
+            return SiteResponse(site, f"{_INVALID}: it is not a message signed with this site's key")
         signer, message = signed
+        if message.version < question.request.version and message.code == "unreadable":
+            about_this = message.request == digest_of_text(claimed_body(sent))  # an old refusal could be sent again
+            return SiteResponse(signer, _OLDER if about_this else f"{_INVALID}: it answers another request")
+        question = _in_version(question, message.version)
         study = digest_of_text(question.request.study)
         before = [Message.from_json(claimed_body(sent)) for sent in self.requests.messages_of(study, signer)]
         problem = why_invalid(message, signer, question, self.roster.sites[signer].units, before)
@@ -154,6 +168,12 @@ class Dispatcher:
         return SiteResponse(signer, MEANINGS[message.code], message, text)
 
 
+def _in_version(question: Question, version: int) -> Question:
+    """Return the same question in a version of the protocol."""
+    return replace(question, request=replace(question.request, version=version))
+
+
+_OLDER = f"speaks only version {BEFORE} of the protocol"
 SILENT = "did not answer"
 """What is known of a site that has not answered yet."""
 _WITHDRAWN = "was not asked: the study is withdrawn"

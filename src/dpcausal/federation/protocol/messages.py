@@ -13,7 +13,11 @@ from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import is_version
 
 VERSION = 5
-"""The version of the protocol: that of all sites and of the coordinator."""
+"""The version of the protocol."""
+
+BEFORE = 4
+"""The version before, without deadlines and withdrawals. A site answers in the version of the request, and a
+coordinator uses this one for sites that know no later one."""
 
 Step = Literal["keys", "shares", "masked", "confirm", "unmask"]
 """The rounds of a secure sum, in their order. Only `masked` reads the table, and only it has a price."""
@@ -59,6 +63,8 @@ MEANINGS: dict[Code, str] = {
 }
 """Each code in words. A site sends no other reason for not answering."""
 
+_SINCE_DEADLINES = ("expired", "withdrawn")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -86,7 +92,7 @@ class Request:
 
     def to_json(self) -> str:
         """Return the request as JSON."""
-        return _written(self)
+        return _written(self) if self.version > BEFORE else _written(self, "deadline")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -100,9 +106,9 @@ class Request:
         if not isinstance(carried, list) or not all(isinstance(each, str) for each in carried):
             raise _unreadable()
         request = cls(**document | {"carries": tuple(carried)})
+        known = request.ask in ASKS and (request.version > BEFORE or request.ask != "withdraw")
         ends = request.deadline is None or _is_count(request.deadline)
-        known = request.ask in ASKS and (not carried or request.ask in STEPS[1:])
-        if isinstance(request.study, str) and known and ends:
+        if isinstance(request.study, str) and known and ends and (not carried or request.ask in STEPS[1:]):
             return request
         raise _unreadable()
 
@@ -151,6 +157,7 @@ class Message:
             all(isinstance(each, str) for each in (message.request, message.study, message.site))
             and isinstance(message.code, str)
             and message.code in MEANINGS
+            and (message.version > BEFORE or message.code not in _SINCE_DEADLINES)
             and (_is_count(message.n) if counted else message.n is None)
             and (is_version(message.as_of) if counted else message.as_of is None)
             and (arms is None or (counted and _are_arms(arms, message.n)))
@@ -193,14 +200,15 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
         as_written = json.dumps(document, sort_keys=True, allow_nan=False) == text
     if not as_written or not isinstance(document, dict) or type(document.get("version")) is not int:
         raise _unreadable()
-    if document["version"] != VERSION:
+    if document["version"] not in (BEFORE, VERSION):
         raise TransportError(
-            expected=f"version {VERSION} of the protocol",
+            expected=f"version {VERSION} of the protocol, or {BEFORE}",
             got=f"version {document['version']}",
             hint="upgrade the older side. dpcausal site status and dpcausal federation status print the version that "
             "each side speaks.",
         )
-    if set(document) != {part.name for part in fields(kind)}:
+    since = {"deadline"} if document["version"] == BEFORE else set[str]()
+    if set(document) != {part.name for part in fields(kind)} - since:
         raise _unreadable()
     return document
 

@@ -466,12 +466,12 @@ def _is_owed(asked: Request, study: str, late: Code, ledger: Ledger) -> bool:
 
 
 def _about(body: str, site: str) -> Message:
-    """Return a refusal of whatever is in a text."""
+    """Return a refusal of whatever is in a text, in the version of the protocol in which it was asked."""
     try:
         asked = Request.from_json(body)
     except TransportError:
         return Message(request=digest_of_text(body), study="", site=site, code="failed")
-    return Message(request=asked.id, study="", site=site, code="failed")
+    return Message(request=asked.id, study="", site=site, code="failed", version=asked.version)
 
 
 def _read(body: str, requester: str) -> tuple[Request, Study]:

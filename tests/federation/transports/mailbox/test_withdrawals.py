@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from dpcausal.federation.protocol.messages import Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.utils.hash_chain import digest_of_text
 from tests.federation.transports.mailbox.conftest import Desk
@@ -52,7 +52,7 @@ def test_site_that_cannot_read_a_request_can_say_so(desk: Desk) -> None:
     request = desk.ask("a = 1", "north")
     (waiting,) = desk.waiting("north")
     about = digest_of_text(claimed_body(waiting["text"]))
-    message = Message(request=about, study="", site="north", code="undecided")
+    message = Message(request=about, study="", site="north", code="undecided", version=BEFORE)
     document = {"place": waiting["place"], "text": desk.key("north").seal(message.to_json())}
     assert desk.call("north", "POST", "/messages", document) == (404, {"code": "no_delivery"})
     document["text"] = desk.key("north").seal(replace(message, code="unreadable").to_json())
