@@ -82,8 +82,8 @@ class BaseEstimator(OtherNames):
     Attributes:
         also_called: Names of the method in other libraries and textbooks, in snake case.
         counts_missing: Whether a result shows the share of missing outcomes in each arm, for a small part of epsilon.
-        estimates_average: Whether it estimates the average effect over its target, whatever its parameters, so that its
-            effects can be pooled with those of any such estimator.
+        estimates_average: Whether no parameter changes what it estimates, an average effect over its target. Its
+            effects can then be pooled with those of any such estimator, unless answers chose more, such as a cap.
     """
 
     also_called: ClassVar[str] = ""

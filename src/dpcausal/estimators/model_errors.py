@@ -18,7 +18,7 @@ from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.estimators.propensity import perturbation_of
 from dpcausal.queries.augmented_scores import AugmentedEstimand
-from dpcausal.queries.features import covariates_named
+from dpcausal.queries.features import arm_weights, covariates_named
 from dpcausal.queries.logistic import Perturbation
 from dpcausal.release import Release
 from dpcausal.schema.real import Real
@@ -116,6 +116,13 @@ class PropensityError:
     def predictor_sd(self) -> float:
         """The standard deviation, over units, of the noise in the logit of a propensity."""
         return math.sqrt(max(float((self.covariance * self.arms.sum(axis=0)).sum()), 0.0))
+
+    def weights(self, estimand: AugmentedEstimand, clip: float) -> tuple[tuple[Array, Array], ...]:
+        """Return, for each arm, weights and how frequent units of that arm are that have them."""
+        logits, _ = _logits(self.coefficients, self.arms.sum(axis=0))
+        scores = 1 / (1 + np.exp(-logits))
+        control, treated = np.array([arm_weights(estimand, float(each), clip) for each in scores]).T
+        return (control, (1 - scores) * _DENSITY), (treated, scores * _DENSITY)
 
     def clipped(self, clip: float) -> tuple[Array, Array]:
         """Return the mean features of what clipping leaves out of each arm's weights, the share of units first."""

@@ -51,6 +51,15 @@ def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     return _checked(tuple(names))
 
 
+def titles_of(names: Sequence[str], schema: Schema) -> list[str]:
+    """Return what tables and figures call features: the titles of their columns, and the value that each stands for."""
+    titles = dict(zip(names, names, strict=True))
+    for column in schema.covariates:
+        labels = (column.name, *(() if isinstance(column, Real) else value_names(column)))
+        titles |= {name: column.title + name.removeprefix(column.name) for name in labels if name in titles}
+    return list(titles.values())
+
+
 def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(names) > MOST_FEATURES or len(set(names)) < len(names):
         raise QueryError(

@@ -111,6 +111,7 @@ class Stratification(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "strat subclassification stratified blocking cmh mantel_haenszel"
+    estimates_average: ClassVar[bool] = True
 
     by: Sequence[str | Cut]
     cap: int | None = None
