@@ -1,12 +1,13 @@
-"""How often the decision rule of an experiment is wrong, at up to eight looks, through vaults.
+"""How often the decision rule of an experiment is wrong, at one look and at eight, through vaults.
 
-Each run draws users who enter over eight weeks, and reads the scorecard after each week: one goal, three guardrails,
-one payment. `python -m benchmarks.decisions --runs 200 --json`
+Each run draws users who enter over eight weeks. One experiment reads its scorecard after the last week, and another
+after each week, for one payment: one goal, three guardrails. `python -m benchmarks.decisions --runs 200 --json`
 """
 
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import dpcausal as dpc
 
 RESULTS = Path(__file__).parent / "results" / "decisions.json"
 LOOKS, UNITS, MARGIN = 8, 100_000, 0.05
+BUDGET = dpc.Budget(epsilon=1, delta=1e-6)
 EXPERIMENT = dpc.Experiment(
     name="decisions",
     treatment=dpc.Treatment("arm", arms=("old", "new"), labels=("old", "new")),
@@ -64,9 +66,12 @@ def users(random: Generator, *, goal: float, returned: float) -> pa.Table:
     return pa.table(columns)
 
 
-def decisions(table: pa.Table) -> list[dpc.ArmDecision]:
-    """Return the decision at each look."""
-    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=1, delta=1e-6), as_of="week 1")
+AT_ONCE = replace(EXPERIMENT, cohorts=None, planned_n=None)
+
+
+def decisions_at_looks(table: pa.Table) -> list[dpc.ArmDecision]:
+    """Return the decision at each of eight looks."""
+    ledger = dpc.Ledger.create("sqlite://", BUDGET, as_of="week 1")
     found: list[dpc.ArmDecision] = []
     for week in range(1, LOOKS + 1):
         if week > 1:
@@ -77,18 +82,33 @@ def decisions(table: pa.Table) -> list[dpc.ArmDecision]:
     return found
 
 
+def decisions_at_once(table: pa.Table) -> list[dpc.ArmDecision]:
+    """Return the decision at the only look."""
+    return list(AT_ONCE.run(dpc.Vault(table, AT_ONCE.schema, ledger="sqlite://", budget=BUDGET)).decisions)
+
+
 def counted(runs: Sequence[Sequence[dpc.ArmDecision]]) -> dict[str, list[float]]:
     """Return by look the share of runs that shipped, or stopped for harm, at that look or before."""
-    found = {"shipped": [0.0] * LOOKS, "stopped for harm": [0.0] * LOOKS}
+    looks = len(runs[0])
+    found = {"shipped": [0.0] * looks, "stopped for harm": [0.0] * looks}
     for run in runs:
         for what, events in (
             ("shipped", [each.action == "ship" for each in run]),
             ("stopped for harm", [each.harm for each in run]),
         ):
-            first = events.index(True) if any(events) else LOOKS
-            for look in range(first, LOOKS):
+            first = events.index(True) if any(events) else looks
+            for look in range(first, looks):
                 found[what][look] += 1 / len(runs)
     return {what: [round(share, 4) for share in shares] for what, shares in found.items()}
+
+
+def decisions_table(result: dict[str, Any]) -> str:
+    """Return the table of docs/experiments.md: what was done at the last look or before."""
+    lines = ["truth | looks | runs | shipped | stopped for harm", "--- | --- | --- | --- | ---"]
+    for cell in result["scenes"]:
+        last = (f"{100 * cell[what][-1]:.1f} %" for what in ("shipped", "stopped for harm"))
+        lines.append(" | ".join([cell["scene"], str(cell["looks"]), str(result["runs"]), *last]))
+    return "\n".join(f"| {line} |" for line in lines)
 
 
 def main() -> None:
@@ -98,14 +118,21 @@ def main() -> None:
     options.add_argument("--json", action="store_true", help=f"write {RESULTS.name}")
     chosen = options.parse_args()
     randoms = {scene: np.random.default_rng([4, place]) for place, scene in enumerate(SCENES)}
-    runs: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
+    waits: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
+    at_once: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
     for run in range(1, chosen.runs + 1):
         for scene, effects in SCENES.items():
-            runs[scene].append(decisions(users(randoms[scene], **effects)))
+            table = users(randoms[scene], **effects)
+            waits[scene].append(decisions_at_looks(table))
+            at_once[scene].append(decisions_at_once(table))
         if run % 10 and run < chosen.runs:
             continue
-        result: dict[str, Any] = {"runs": run, "units": UNITS, "looks": LOOKS, "epsilon": EXPERIMENT.epsilon}
-        result |= {scene: counted(each) for scene, each in runs.items()}
+        result: dict[str, Any] = {"runs": run, "units": UNITS, "epsilon": EXPERIMENT.epsilon}
+        result["scenes"] = [
+            {"scene": scene, "looks": looks, **counted(runs[scene])}
+            for scene in SCENES
+            for looks, runs in ((1, at_once), (LOOKS, waits))
+        ]
         print(json.dumps(result), flush=True)
         if chosen.json:
             RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

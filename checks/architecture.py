@@ -1,7 +1,7 @@
 """The architecture rules, checked on the source text: `python -m checks.architecture`.
 
 Who may import whom, that nobody does so in a circle, where dangerous libraries may appear, which words belong to which
-package, that a class has a name of its own, how long a file may be.
+package, that a class has a name of its own, how long a file may be, and that no code reads a sentence again.
 """
 
 import ast
@@ -177,6 +177,12 @@ PATTERN_PACKAGES = {
 """Where each pattern may appear: random numbers, words for what must stay in the vault, what looks at a table without
 privacy, makers of releases, of noisy integers and of values without noise."""
 
+SENTENCES = frozenset(("method", "estimand", "quantity", "assumptions", "notes", "warnings", "no_interval"))
+"""Attributes of results that are for people. Code decides on other attributes, and never on what is in these."""
+
+READING = frozenset(("startswith", "endswith", "partition", "rpartition", "split", "find", "index", "count"))
+READING |= {"removeprefix", "removesuffix"}
+
 LONGEST = 500
 
 QUERIES, ANSWERS = f"src/{PACKAGE}/queries", f"src/{PACKAGE}/vault/answers"
@@ -201,6 +207,27 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{PACKAGE}.relative"
 
 
+def sentences_read(tree: ast.AST) -> Iterator[int]:
+    """Yield the line of every search in a sentence of a result, by `in`, a pattern or a method, and of every match."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            for operator, left, right in zip(node.ops, sides, node.comparators, strict=False):
+                words = any(isinstance(each, ast.Constant) and " " in str(each.value) for each in (left, right))
+                inside = isinstance(operator, ast.In | ast.NotIn) and _is_sentence(right)
+                if inside or (words and (_is_sentence(left) or _is_sentence(right))):
+                    yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            pattern = isinstance(of, ast.Name) and of.id == "re" and any(map(_is_sentence, node.args))
+            if pattern or (node.func.attr in READING and _is_sentence(of)):
+                yield node.lineno
+
+
+def _is_sentence(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in SENTENCES
+
+
 def package_of(path: str) -> str:
     """Return the package that a path of a module belongs to: one with rules of its own, or the first folder."""
     parts = path.removesuffix(".py").split("/")
@@ -218,8 +245,9 @@ def violations(root: Path) -> Iterator[str]:
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
         text = path.read_text(encoding="utf-8")
-        package = package_of(file)
-        for line, module in imports(ast.parse(text)):
+        package, tree = package_of(file), ast.parse(text)
+        yield from (f"{file}:{line}: a sentence decides; give the result a field" for line in sentences_read(tree))
+        for line, module in imports(tree):
             library, _, rest = module.partition(".")
             inner = package_of(rest.replace(".", "/"))
             if library == PACKAGE and file != "__init__.py" and inner not in allowed_packages(package):

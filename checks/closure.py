@@ -17,6 +17,9 @@ PACKAGES = {"dpcausal": "src/dpcausal", "tests": "tests", "checks": "checks", "b
 WRITTEN = Path("benchmarks/results")
 """What code writes and does not depend on."""
 
+RECORDS = {Path("checks/passed.json"), Path("checks/seconds.json")}
+"""What the gate writes about itself. If a test depended on it, each run would make the next one run everything."""
+
 
 class Sources:
     """The files of a checkout. Paths are relative to its root.
@@ -59,7 +62,8 @@ class Sources:
         for place in PACKAGES.values():
             for path in sorted((self.root / place).rglob("*")):
                 file = path.relative_to(self.root)
-                if path.is_file() and path.suffix not in {".py", ".pyc"} and not file.is_relative_to(WRITTEN):
+                is_data = path.suffix not in {".py", ".pyc"} and not file.is_relative_to(WRITTEN)
+                if is_data and file not in RECORDS and path.is_file():
                     found.setdefault(next(above for above in file.parents if above in folders), []).append(file)
         return found
 

@@ -13,6 +13,9 @@ from typing import Any
 
 FILE = Path(__file__).with_suffix(".json")
 
+SECONDS = FILE.with_name("seconds.json")
+"""What the gate took: the CPU seconds of its parts, and of each file of tests without the costly ones."""
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -57,6 +60,11 @@ def record_pass(name: str, digest: str, seconds: float) -> None:
 def seconds_of_tests() -> float:
     """Return the CPU time of all costly tests when they last passed."""
     return sum(float(known["seconds"]) for name, known in _read().items() if name.endswith(".py"))
+
+
+def seconds_of_files() -> dict[str, float]:
+    """Return the CPU time of each file of tests, without costly tests, where it is known."""
+    return dict(json.loads(SECONDS.read_text(encoding="utf-8"))["tests"]) if SECONDS.is_file() else {}
 
 
 def cpu_seconds() -> float:

@@ -7,14 +7,13 @@ and `make check` runs them. Tests marked `slow` or `costly` are left out.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from checks import passed
 from checks.closure import ROOT, Sources
-from checks.gate import STORED
 
 SECONDS = 150.0
 """CPU time of the tests. Starting and collecting take the rest of three minutes."""
@@ -69,7 +68,7 @@ def main() -> None:
     parser.add_argument("changed", nargs="*", type=Path, help="files that changed; by default as git says")
     parser.add_argument("--list", action="store_true", help="only print the files of tests and their seconds")
     chosen = parser.parse_args()
-    seconds = json.loads(STORED.read_text(encoding="utf-8"))["tests"] if STORED.is_file() else {}
+    seconds = passed.seconds_of_files()
     tests = nearest(chosen.changed or changed_files(), Sources())
     fitting = within(tests, seconds)
     left = [test for test in tests if test not in fitting]

@@ -13,6 +13,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
+from checks import passed
 from checks.closure import Sources
 from dpcausal.queries.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
@@ -40,7 +41,7 @@ LONGEST_FIRST = (
     *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),
     *("federation/transports", "documents", "testing", "benchmarks"),
 )
-"""Groups of tests, then folders and files. What takes longest starts first, so that no worker ends with it alone."""
+"""Groups of tests, then folders, that wait or take longest; files follow by their stored seconds, the longest first."""
 
 REAL_NOISE = {"audit", "federation/transports", "ledger", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
@@ -69,16 +70,18 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep each file on one worker, so that its tests share fixtures and caches, and start with what takes longest."""
+    seconds = passed.seconds_of_files()
     for item in items:
         if len(item.nodeid) > LONGEST_NAME:
             raise pytest.UsageError(f"give the cases of a test short ids: {item.nodeid[:200]}…")
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
-    def place(item: pytest.Item) -> int:
+    def place(item: pytest.Item) -> tuple[int, float]:
         groups = [f"group {mark.args[0]}" for mark in item.iter_markers("xdist_group")]
         names = [name for name in (*groups, *_within_tests(item.path)) if name in LONGEST_FIRST]
-        return LONGEST_FIRST.index(names[0]) if names else len(LONGEST_FIRST)
+        own = seconds.get(item.nodeid.partition("::")[0], 0.0)
+        return (LONGEST_FIRST.index(names[0]), 0.0) if names else (len(LONGEST_FIRST), -own)
 
     items.sort(key=place)
 

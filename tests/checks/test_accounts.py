@@ -15,6 +15,7 @@ TESTS = """
 import pytest
 
 def needed():
+    import checks.passed
     import tests.helper
 
 @pytest.mark.costly("deploy")
@@ -44,6 +45,7 @@ def root(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     empty = dict.fromkeys(
         (
             "tests/helper.py",
+            "checks/passed.py",
             "src/dpcausal/other.py",
             "deploy/start.sh",
             "docs/page.md",
@@ -55,7 +57,7 @@ def root(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {**empty, "tests/test_file.py": TESTS.format(second=2), "pytest.ini": SETTINGS}.items():
         (pytester.path / name).parent.mkdir(parents=True, exist_ok=True)
         (pytester.path / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(passed, "FILE", pytester.path / "passed.json")
+    monkeypatch.setattr(passed, "FILE", pytester.path / "checks/passed.json")
     return pytester.path
 
 

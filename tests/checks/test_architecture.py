@@ -41,6 +41,11 @@ BREACHES = {
     "logging near the data": ("vault/door.py", "import logging"),
     "a word of the vault elsewhere": ("estimators/new.py", "rows = 3"),
     "a release made elsewhere": ("estimators/new.py", "release = Release(values=(1.0,))"),
+    "a part of a sentence that decides": ("report/new.py", 'if "risk" in effect.estimand: pass'),
+    "its beginning": ("pooling/new.py", 'if effect.method.startswith("regression"): pass'),
+    "a pattern of it": ("report/new.py", "import re\nre.fullmatch('cut at .*', effect.method)"),
+    "all of it": ("report/new.py", 'if effect.quantity == "median of y": pass'),
+    "one sentence of several": ("report/new.py", "if handling not in effect.assumptions: pass"),
     "a file too long": ("estimators/new.py", "\n" * 501),
 }
 

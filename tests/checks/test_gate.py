@@ -19,9 +19,9 @@ def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, *failing: str) -> str
     lines += f"test:\n\t@echo '{json.dumps(told)}' > $$DPCAUSAL_SECONDS\n"
     (folder / "Makefile").write_text(lines, encoding="utf-8")
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(gate, "STORED", folder / "stored.json")
+    monkeypatch.setattr(passed, "SECONDS", folder / "stored.json")
     with pytest.raises(SystemExit) as ended:
-        gate.main(["--write"])
+        gate.main()
     return ended.value.code
 
 
@@ -37,16 +37,16 @@ def test_gate_passes_where_every_part_does(
 
 def test_seconds_are_stored_without_those_of_costly_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(tmp_path, monkeypatch) is None
-    stored = json.loads(gate.STORED.read_text(encoding="utf-8"))
+    stored = json.loads(passed.SECONDS.read_text(encoding="utf-8"))
     assert stored["tests"] == {"tests/vault/test_a.py": 2.0, "collection": 1.0}
     assert stored["parts"].keys() == {*gate.BESIDE, "test"}
     assert stored["parts"]["test"] < 0  # all of it was costly
 
 
 def test_gate_is_within_its_budget() -> None:
-    if not gate.STORED.is_file():
-        pytest.skip("no stored seconds: `python -m checks.gate --write` writes them where all parts pass")
-    parts = json.loads(gate.STORED.read_text(encoding="utf-8"))["parts"]
+    if not passed.SECONDS.is_file():
+        pytest.skip("no stored seconds: a gate of which all parts pass writes them")
+    parts = json.loads(passed.SECONDS.read_text(encoding="utf-8"))["parts"]
     assert gate.whole(parts) <= gate.BUDGET, "make a test cheaper, or mark it costly: see CONTRIBUTING.md"
 
 
@@ -63,7 +63,7 @@ def test_gate_fails_where_one_part_does(
 ) -> None:
     assert outcome(tmp_path, monkeypatch, failing) == f"gate: FAILED: {failing}"
     assert f"{failing} FAILED:\n{failing}ing\n" in capsys.readouterr().out
-    assert not gate.STORED.exists()
+    assert not passed.SECONDS.exists()
 
 
 def test_every_part_is_a_target_of_the_makefile() -> None:

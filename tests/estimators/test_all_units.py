@@ -19,7 +19,7 @@ UNITS = 20_000
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t"),
     outcome=dpc.Real("y", 0, 100),
-    covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b", "c"])],
+    covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b", "c"], missing="c")],
 )
 NAMES = ["age", "ward"]
 ALL, COMPLETE = dpc.RegressionAdjustment(NAMES, include_missing=True), dpc.RegressionAdjustment(NAMES)
@@ -97,7 +97,7 @@ def test_price_is_the_same_and_nothing_is_asked_where_it_is_not_needed(effects: 
     assert sum(receipt.epsilon for receipt in effects["all"].receipts) == pytest.approx(2.0)
     never = dpc.Rehearsal(replace(SCHEMA, outcome=dpc.Real("y", 0, 100, missing=50)), n=UNITS)
     plans = [each.estimate(never, epsilon=1.0) for each in (ALL, COMPLETE)]
-    assert plans[0] == plans[1]
+    assert replace(plans[0], estimator=plans[1].estimator) == plans[1]
 
 
 def test_one_effect_for_all_is_refused_before_anything_is_spent() -> None:

@@ -1,6 +1,8 @@
 """Sums of metrics in every declared arm, and metrics that are none."""
 
+import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -8,10 +10,12 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
-from dpcausal.queries import GRID, MetricMoments
+from dpcausal.queries import GRID, MetricMoments, Norm
 from dpcausal.schema.schema import Protects
+from dpcausal.sums.cases import domain_of
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
+from tests.sums.neighbours import Case, furthest
 
 ARMS = ("none", "low", "high", "elsewhere")
 """The last one is not declared."""
@@ -59,3 +63,43 @@ def test_metrics_that_are_none_are_refused(metrics: list[list[str]], weights: li
 def test_metric_that_is_not_declared_is_refused() -> None:
     with pytest.raises(QueryError, match="'nobody'"):
         MetricMoments([["nobody"]], [1]).sensitivity(schema_for("record"), "record", "l1")
+
+
+MANY = [f"m{at}" for at in range(12)]
+UNEVEN = [1.0 + 0.37 * at for at in range(len(MANY))]
+
+
+def of_many(protects: Protects) -> dpc.Schema:
+    first, *others = (dpc.Real(name, 0, 10, missing=0) for name in MANY)
+    return dpc.Schema(treatment=dpc.Treatment("t"), outcome=first, covariates=others, protects=protects)
+
+
+@pytest.mark.parametrize("protects", ["record", "record_within_arm"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_bound_of_many_metrics_with_uneven_shares_is_that_of_even_ones(norm: Norm, protects: Protects) -> None:
+    """One unit that turns all of its values moves totals by 1 in all, however the shares are divided."""
+    schema, alone = of_many(protects), [[name] for name in MANY]
+    even, uneven = (MetricMoments(alone, weights) for weights in ([1.0] * len(MANY), UNEVEN))
+    bounds = [query.sensitivity(schema, protects, norm).bound for query in (even, uneven)]
+    assert abs(float(bounds[1] / bounds[0]) - 1) < 0.001
+    if norm == "l2":
+        assert 1 <= bounds[1] < Fraction(1001, 1000)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_no_unit_moves_many_metrics_beyond_their_bound_and_some_reach_it(norm: Norm) -> None:
+    schema = of_many("record")
+    pairs = [list(pair) for pair in itertools.pairwise(MANY[:4])]
+    query = MetricMoments([*([name] for name in MANY[4:]), *pairs], UNEVEN[: len(MANY) - 4 + len(pairs)])
+    (described,) = query.sums(schema, "record", norm)
+    bound = query.sensitivity(schema, "record", norm).bound ** (1 if norm == "l1" else 2)
+    most = furthest(Case(described, domain_of(schema, "record"), norm), seed=1, units=40, steps=4)
+    assert bound * Fraction(97, 100) <= most <= bound
+
+
+def test_bound_of_very_many_metrics_is_found() -> None:
+    names = [f"m{at}" for at in range(200)]
+    first, *others = (dpc.Real(name, 0, 10, missing=0) for name in names)
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=first, covariates=others)
+    query = MetricMoments([[name] for name in names], [1.0 + at / 100 for at in range(200)])
+    assert query.sensitivity(schema, "record", "l2").bound < Fraction(1001, 1000)

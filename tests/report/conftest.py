@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
+from dpcausal.estimators.base import declared_for
 from dpcausal.release import Receipt
 from dpcausal.report import Report
 from dpcausal.report.section import Section
@@ -35,6 +36,8 @@ def made(schema: dpc.Schema) -> Made:
             "guarantee": dpc.Guarantee(epsilon=1.0),
             "assumptions": ("arms are comparable", *schema.data_handling),
             "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),),
+            "estimator": {"name": "stratification", "by": ["race"], "cap": 3},
+            "declared": declared_for(dpc.Stratification(by=["race"]), schema),
         }
         return dpc.Effect(**parts | changes)
 
@@ -44,7 +47,10 @@ def made(schema: dpc.Schema) -> Made:
 def like(study: dpc.Study, n: int = 1_000) -> dict[str, Any]:
     """What an effect of a study says of its estimator."""
     planned = study.rehearsed(n)
-    return {name: getattr(planned, name) for name in ("method", "estimand", "quantity", "target", "clip")}
+    return {
+        name: getattr(planned, name)
+        for name in ("method", "estimand", "quantity", "target", "clip", "estimator", "declared")
+    }
 
 
 def interval_of(effect: dpc.Effect) -> tuple[float, float] | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 import dpcausal as dpc
+from dpcausal.estimators.base import plain_estimator
 from dpcausal.estimators.propensity import ESTIMANDS
 from dpcausal.planning.plan import Plan
 from dpcausal.release import Receipt
@@ -33,6 +34,7 @@ def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
         "guarantee": dpc.Guarantee(epsilon=1.0),
         "assumptions": ("arms are comparable without adjustment, as in a randomised trial", *schema.data_handling),
         "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+        "estimator": {"name": "difference_in_means"},
     }
     return dpc.Effect(**parts | changes)
 
@@ -93,6 +95,7 @@ def observational(**given: Any) -> Report:
         estimand=ESTIMANDS["ATE"],
         method="ATE by augmented scores with private models of age, ward, propensities clipped to 0.05 and 0.95",
         clip=0.05,
+        estimator=plain_estimator(dpc.DoublyRobust(covariates=["age", "ward"])),
         assumptions=("no confounders but age, ward", *schema.data_handling),
         receipts=(
             Receipt("objective_perturbed_logistic", 0.5, 0.0, 2, "ab" * 32, on="2026-01-20"),

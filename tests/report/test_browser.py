@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpcausal as dpc
+from dpcausal.estimators.base import declared_for
 from dpcausal.report import Report
 from dpcausal.results.site_share import SiteShare
 from tests.report.conftest import Made
@@ -46,7 +47,7 @@ def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
     effect = made(sites=sites, outcome="outcome" * 20, arms=("control" * 20, "treatment" * 20))
     treatment = dpc.Treatment("treat", labels=effect.arms, undeclared=0)
     schema = dataclasses.replace(study.schema, treatment=treatment, outcome=dpc.Real(effect.outcome, 0, 10))
-    effect = dataclasses.replace(effect, assumptions=schema.data_handling)
+    effect = dataclasses.replace(effect, declared=declared_for(study.estimator, schema))
     return Report.of(effect, dataclasses.replace(study, schema=schema), date=date(2026, 1, 31)).to_html()
 
 

@@ -226,9 +226,7 @@ def test_number_needed_to_treat_is_positive_and_says_which_way(made: Made, study
     study = dataclasses.replace(study, schema=schema)
 
     def needed(estimate: float) -> tuple[str, ...]:
-        effect = made(
-            estimate=estimate, sampling_sd=0.01, noise=(), risks=(0.3, 0.3 + estimate), assumptions=schema.data_handling
-        )
+        effect = made(estimate=estimate, sampling_sd=0.01, noise=(), risks=(0.3, 0.3 + estimate), **like(study))
         tables = part(Report.of(effect, study, date=DAY), "result").tables
         (line,) = (line for table in tables for line in table.lines if line[0].startswith("number needed"))
         return line

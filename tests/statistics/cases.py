@@ -1,74 +1,29 @@
 """Every estimator on one table: what it must give without noise, and what it gives with noise that is chosen."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
 
 import dpcausal as dpc
-from dpcausal.audit.tables import Unmetered
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import codes_of
-from dpcausal.results.curve import CurveEstimator
 from dpcausal.results.effect import Estimator
-from dpcausal.schema.schema import Protects
 from dpcausal.source import Source
 from dpcausal.utils.arrays import Array
+from dpcausal.utils.discovery import modules_in
 from tests.statistics import references
+from tests.statistics.case import Case, Result
 from tests.statistics.references import Reference
 from tests.statistics.samplers import OneMoved, Opposite, Undrawn
-from tests.statistics.tables import CLUSTERS, EDGES, HIGH, LOW, Kind, columns, schema, table
-from tests.support.engines import CachedEngine
-
-Result = dpc.Effect | dpc.EffectCurve
+from tests.statistics.tables import CLUSTERS, EDGES, HIGH, LOW, columns, schema
 
 AT = (-0.8, 0.0, 0.8)
 PROFILES = {"a": np.array(AT), "b": np.zeros(len(AT))}
 OF = ["a", "b"]
-AVERAGE = "average treatment effect"
-"""The words for an effect that is neither on the treated nor in the overlap population."""
 TIMES = (-0.8, -0.4, 0.0, 0.4)
 GROUPS = [dpc.Cut("a", EDGES)]
-
-
-@dataclass(frozen=True)
-class Case:
-    """An estimator and its closed form.
-
-    Attributes:
-        name: Its name in the list of mutants.
-        estimator: The estimator.
-        reference: What it computes without noise; None where only noise is looked at.
-        words: What its printed estimand must say.
-        protects: What the schema protects.
-        table: Which table.
-        may_leave: Whether the number of compared units is private.
-        epsilon: With noise, its price: so large that noise moves the estimate in proportion.
-        delta: The same.
-        pairs: How many pairs of opposite draws show its noise; 0 where moving single coordinates shows enough.
-        linear: Whether noise moves the estimate in proportion, so that the printed noise must be nearly exact.
-        pending: The checks that it does not pass yet, each with the reason.
-    """
-
-    name: str
-    estimator: Estimator | CurveEstimator
-    reference: Callable[[], Reference] | None
-    words: str = AVERAGE
-    protects: Protects = "record"
-    table: Kind = "plain"
-    may_leave: bool = False
-    epsilon: float = 4.0
-    delta: float = 0.0
-    pairs: int = 40
-    linear: bool = False
-    pending: dict[str, str] = field(default_factory=dict)
-
-    def ask(self, sampler: Undrawn, *, epsilon: float | None = None) -> Result:
-        """Return what the estimator makes of the table with these draws."""
-        declared = schema(self.protects, self.table, may_leave=self.may_leave)
-        source = Unmetered(_engine(self.table, declared), declared, sampler)
-        return self.estimator.estimate(source, epsilon=epsilon or self.epsilon, delta=self.delta)
 
 
 @dataclass(frozen=True)
@@ -114,11 +69,6 @@ class Below:
             sampling_sd=shares.sampling_sd(line),
             noise=shares.noise_along(line),
         )
-
-
-@cache
-def _engine(kind: Kind, declared: dpc.Schema) -> CachedEngine:
-    return CachedEngine.of(table(kind), declared)
 
 
 class Results:
@@ -524,13 +474,6 @@ DESIGNS = (
         linear=True,
     ),
     Case(
-        "regression discontinuity",
-        dpc.RegressionDiscontinuity("a", cutoff=0.1, bandwidth=0.6),
-        references.discontinuity(0.1, 0.6),
-        words="effect at the cutoff",
-        linear=True,
-    ),
-    Case(
         "winsorised",
         dpc.Winsorised(dpc.DifferenceInMeans()),
         references.skewed,
@@ -669,7 +612,10 @@ NOISY = (
 )
 """Estimators with models, where noise in the models costs more than the rest."""
 
-CASES = (*AVERAGES, *DESIGNS, *CURVES, *LEAVING, *NOISY)
+OWN: tuple[Case, ...] = tuple(each for module in modules_in("tests.statistics.estimators") for each in module.CASES)
+"""Those of estimators that have a module of their own."""
+
+CASES = (*AVERAGES, *DESIGNS, *OWN, *CURVES, *LEAVING, *NOISY)
 
 WITHOUT_A_CASE = {
     "PropensityModel": "it estimates a score and no effect",

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.uncertainty.interval import NoiseTerm
 from dpcausal.utils.arrays import Array
-from tests.statistics.cases import AT, AVERAGE, PROFILES, Case, Result, estimates, privacy, sampling
+from tests.statistics.case import AVERAGE, Case, Result
+from tests.statistics.cases import AT, PROFILES, estimates, privacy, sampling
 from tests.statistics.law import probability_within
 from tests.statistics.tables import ARMS
 

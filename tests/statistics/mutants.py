@@ -36,7 +36,8 @@ from dpcausal.results.effect import Effect
 from dpcausal.uncertainty.derivatives import within
 from dpcausal.uncertainty.interval import NoiseTerm, critical_values, half_width, student_half_width
 from dpcausal.utils.arrays import Array
-from tests.statistics.cases import AVERAGES, CURVES, DESIGNS, Result, Results, case, results
+from tests.statistics.case import Result
+from tests.statistics.cases import AVERAGES, CURVES, DESIGNS, OWN, Results, case, results
 from tests.statistics.checks import CHECKS, Evidence
 from tests.statistics.pooled import check_pooling
 from tests.statistics.sites import check_requires_at_a_site
@@ -190,7 +191,7 @@ def _curve_off_by(curve: dpc.EffectCurve, share: float) -> dpc.EffectCurve:
     return replace(curve, weights=tuple((np.array(curve.weights) + share * sds).tolist()))
 
 
-for _case in (*AVERAGES, *DESIGNS):
+for _case in (*AVERAGES, *DESIGNS, *OWN):
     MUTANTS += [
         Mutant(f"{_case.name}: {what}", _case.name, change)
         for what, change in AT_THE_SURFACE.items()

@@ -32,7 +32,7 @@ class Reference:
     mean_sd: float = 0.0
 
 
-def _one(
+def one(
     estimate: float, sd: float, largest: float | None = None, means: tuple[float, float] | None = None
 ) -> Reference:
     return Reference(np.array([estimate]), (np.array([sd]), np.array([sd if largest is None else largest])), means)
@@ -69,7 +69,7 @@ def difference_in_means() -> Reference:
     arms = y[t == 0], y[t == 1]
     sd = sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5
     means = float(arms[0].mean()), float(arms[1].mean())
-    return _one(means[1] - means[0], sd, means=means)
+    return one(means[1] - means[0], sd, means=means)
 
 
 def median(bins: int) -> Callable[[], Reference]:
@@ -86,7 +86,7 @@ def median(bins: int) -> Callable[[], Reference]:
             # Over half a standard deviation of the outcome, as wide as the interval is here about.
             near = [float(np.interp(0.5 + side * 0.02, below, edges)) for side in (-1, 1)]
             variance += ((near[1] - near[0]) / 0.04) ** 2 / 4 / len(own)
-        return _one(medians[1] - medians[0], 0.9 * variance**0.5, 1.1 * variance**0.5)
+        return one(medians[1] - medians[0], 0.9 * variance**0.5, 1.1 * variance**0.5)
 
     return reference
 
@@ -98,7 +98,7 @@ def below(edge: float) -> Callable[[], Reference]:
         t, y, _ = _read()
         shares = [float((y[t == arm] < edge).mean()) for arm in (0, 1)]
         sd = sum(share * (1 - share) / (t == arm).sum() for arm, share in enumerate(shares)) ** 0.5
-        return _one(shares[1] - shares[0], float(sd))
+        return one(shares[1] - shares[0], float(sd))
 
     return reference
 
@@ -117,7 +117,7 @@ def strata(cap: float) -> Callable[[], Reference]:
             effects.append(arms[1].mean() - arms[0].mean())
             variances.append(sum(arm.var(ddof=1) / len(arm) for arm in arms))
         weights = np.array(counts) / sum(counts)
-        return _one(float(weights @ effects), float(weights**2 @ variances) ** 0.5)
+        return one(float(weights @ effects), float(weights**2 @ variances) ** 0.5)
 
     return reference
 
@@ -144,7 +144,7 @@ def mean_times(times: Sequence[float], *, by_strata: bool = False) -> Callable[[
         effects = np.diff(means, axis=1)[:, 0]
         between = np.array(shares) @ (effects - (treated - control)) ** 2 / len(y)
         sd = float(np.array(shares) ** 2 @ variances + between) ** 0.5
-        return _one(float(treated - control), sd, means=(float(control), float(treated)))
+        return one(float(treated - control), sd, means=(float(control), float(treated)))
 
     return reference
 
@@ -182,7 +182,7 @@ def followed_up(times: Sequence[float], ends: int, estimand: Estimand | None = N
             steps = np.eye(len(counts)) * 1e-3
             slopes = np.array([of_arm(counts + step) - of_arm(counts - step) for step in steps]) / 2e-3
             influence[own] = sign * (weights * slopes[cell])[own]
-        return _one(means[1] - means[0], *_errors(influence, estimand), means=(means[0], means[1]))
+        return one(means[1] - means[0], *_errors(influence, estimand), means=(means[0], means[1]))
 
     return reference
 
@@ -213,7 +213,7 @@ def weighted_median(bins: int, estimand: Estimand) -> Callable[[], Reference]:
             share = weights * ((y < medians[-1]) - 0.5) / weights[own].sum()
             influence[own] = -sign * ((near[1] - near[0]) / 0.08 * share)[own]
         smallest, largest = _errors(influence, estimand)
-        return _one(medians[1] - medians[0], 0.9 * smallest, 1.1 * largest)
+        return one(medians[1] - medians[0], 0.9 * smallest, 1.1 * largest)
 
     return reference
 
@@ -228,7 +228,7 @@ def regression_adjustment() -> Reference:
         reach = np.linalg.solve(own.T @ own, design.mean(axis=0)) @ own.T
         variance += float(reach**2 @ (y - predicted)[t == arm] ** 2)
     variance += effects.var() / len(t)
-    return _one(float(effects.mean()), variance**0.5, means=(float(control.mean()), float(treated.mean())))
+    return one(float(effects.mean()), variance**0.5, means=(float(control.mean()), float(treated.mean())))
 
 
 def over_all_units() -> Reference:
@@ -245,7 +245,7 @@ def over_all_units() -> Reference:
         effects += sign * design @ slopes
         means.append(float((design @ slopes).mean()))
     variance += effects.var() / len(t)
-    return _one(float(effects.mean()), variance**0.5, means=(means[0], means[1]))
+    return one(float(effects.mean()), variance**0.5, means=(means[0], means[1]))
 
 
 def _balancing(estimand: Estimand) -> tuple[Array, Array]:
@@ -267,7 +267,7 @@ def weighting(estimand: Estimand) -> Callable[[], Reference]:
             sign * weights * (t == arm) * (y - means[arm]) / (weights * (t == arm)).sum()
             for arm, sign in ((0, -1), (1, 1))
         )
-        return _one(means[1] - means[0], *_errors(np.asarray(influence), estimand), means=(means[0], means[1]))
+        return one(means[1] - means[0], *_errors(np.asarray(influence), estimand), means=(means[0], means[1]))
 
     return reference
 
@@ -289,7 +289,7 @@ def doubly_robust(estimand: Estimand) -> Callable[[], Reference]:
         if estimand == "ATE":
             mean = float((control + (1 - t) * weights * (y - control)).mean())
             means = (mean, mean + estimate)
-        return _one(estimate, sd, means=means)
+        return one(estimate, sd, means=means)
 
     return reference
 
@@ -306,7 +306,7 @@ def doubly_robust_over_all_units() -> Reference:
         of_arm = np.abs(1 - arm - _logistic(design, t, np.ones(len(t))))
         chance = of_arm * _logistic(design, seen.astype(float), (t == arm).astype(float))
         score += sign * (predicted + np.where(own, np.where(seen, y, 0) - predicted, 0) / chance)
-    return _one(float(score.mean()), float(score.std() / np.sqrt(len(t))))
+    return one(float(score.mean()), float(score.std() / np.sqrt(len(t))))
 
 
 def _logistic(design: Array, answers: Array, among: Array) -> Array:
@@ -339,7 +339,7 @@ def matching() -> Reference:
         own = t == arm
         fitted = design[own] @ np.linalg.lstsq(design[own], y[own], rcond=None)[0]
         around[own] = (y[own] - fitted).var()
-    return _one(float(weights @ y), float(np.sqrt(weights**2 @ around)))
+    return one(float(weights @ y), float(np.sqrt(weights**2 @ around)))
 
 
 def _curve(design: Array, outcomes: Array, at: Array) -> Reference:
@@ -352,7 +352,7 @@ def _curve(design: Array, outcomes: Array, at: Array) -> Reference:
     return Reference(at @ weights, (sd, sd), mean_sd=float(np.sqrt(covariance.mean())))
 
 
-def _line(a: Sequence[float] | Array) -> Array:
+def line_of(a: Sequence[float] | Array) -> Array:
     return np.column_stack([np.ones(len(a)), a])
 
 
@@ -374,14 +374,14 @@ def residual_learner(at: Sequence[float]) -> Callable[[], Reference]:
         t, y, _ = _read()
         e, (control, treated) = propensity(), predictions()
         missed = y - e * treated - (1 - e) * control
-        return _curve(_line(columns()["a"]) * (t - e)[:, None], missed, _line(at))
+        return _curve(line_of(columns()["a"]) * (t - e)[:, None], missed, line_of(at))
 
     return reference
 
 
 def augmented_learner(at: Sequence[float]) -> Callable[[], Reference]:
     """Return the DR-learner's line in a."""
-    return lambda: _curve(_line(columns()["a"]), _augmented(), _line(at))
+    return lambda: _curve(line_of(columns()["a"]), _augmented(), line_of(at))
 
 
 def adjusted_groups(at: Sequence[float]) -> Callable[[], Reference]:
@@ -444,7 +444,7 @@ def clusters() -> Reference:
         variance += float(residuals @ residuals) / float(sizes.sum()) ** 2 / left
         equal += 1 / square
     widened = float(stats.t.ppf(0.975, round(equal) - 2) / stats.norm.ppf(0.975))
-    return _one(means[1] - means[0], widened * variance**0.5, means=(means[0], means[1]))
+    return one(means[1] - means[0], widened * variance**0.5, means=(means[0], means[1]))
 
 
 def compliers(kind: Kind = "design") -> Callable[[], Reference]:
@@ -456,7 +456,7 @@ def compliers(kind: Kind = "design") -> Callable[[], Reference]:
         effect, share = (each[t == 1].mean() - each[t == 0].mean() for each in (y, received))
         rest = y - effect / share * received
         sd = sum(rest[t == arm].var(ddof=1) / (t == arm).sum() for arm in (0, 1)) ** 0.5
-        return _one(float(effect / share), float(sd / abs(share)))
+        return one(float(effect / share), float(sd / abs(share)))
 
     return reference
 
@@ -471,7 +471,7 @@ def two_stage_least_squares() -> Reference:
     inverse = np.linalg.inv(instruments.T @ regressors)
     found = inverse @ instruments.T @ table["y"]
     around = instruments * (table["y"] - regressors @ found)[:, None]
-    return _one(float(found[0]), float(np.sqrt((inverse @ (around.T @ around) @ inverse.T)[0, 0])))
+    return one(float(found[0]), float(np.sqrt((inverse @ (around.T @ around) @ inverse.T)[0, 0])))
 
 
 def adjusted_compliers() -> Reference:
@@ -491,7 +491,7 @@ def adjusted_compliers() -> Reference:
 
     (effect, of_effect), (share, of_share) = effects(table["y"]), effects(table["received"])
     influence = of_effect - effect / share * of_share
-    return _one(effect / share, float(np.linalg.norm(influence)) / share)
+    return one(effect / share, float(np.linalg.norm(influence)) / share)
 
 
 def change(low: float, high: float, kind: Kind = "design") -> Callable[[], Reference]:
@@ -501,7 +501,7 @@ def change(low: float, high: float, kind: Kind = "design") -> Callable[[], Refer
         table = columns(kind)
         moved = np.clip(table["y"] - table["before"], low, high)
         arms = moved[table["t"] == 0], moved[table["t"] == 1]
-        return _one(float(arms[1].mean() - arms[0].mean()), sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5)
+        return one(float(arms[1].mean() - arms[0].mean()), sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5)
 
     return reference
 
@@ -515,7 +515,7 @@ def _cells(kind: Kind, factor: str, weights: Sequence[Sequence[float]]) -> Refer
             own = table["y"][(table[factor] == level) & (table["t"] == arm)]
             estimate += weight * float(own.mean())
             variance += weight**2 * float(own.var(ddof=1)) / len(own)
-    return _one(estimate, variance**0.5)
+    return one(estimate, variance**0.5)
 
 
 def waves(first: int, second: int, kind: Kind = "design") -> Callable[[], Reference]:
@@ -534,26 +534,10 @@ def interaction() -> Reference:
     return _cells("design", "second", [(1, -1), (-1, 1)])
 
 
-def discontinuity(cutoff: float, bandwidth: float) -> Callable[[], Reference]:
-    """Return the jump between two lines that least squares fit on both sides of a cutoff in a."""
-
-    def reference() -> Reference:
-        a, y = columns()["a"], columns()["y"]
-        at, variance = [], 0.0
-        for own in ((a < cutoff) & (a >= cutoff - bandwidth), (a >= cutoff) & (a <= cutoff + bandwidth)):
-            line = _line(a[own] - cutoff)
-            fitted, rest = np.linalg.lstsq(line, y[own], rcond=None)[:2]
-            at.append(float(fitted[0]))
-            variance += float(rest[0]) / (own.sum() - 2) * float(np.linalg.inv(line.T @ line)[0, 0])
-        return _one(at[1] - at[0], variance**0.5, means=(at[0], at[1]))
-
-    return reference
-
-
 def skewed() -> Reference:
     """Return the difference between the arms' means of skewed outcomes as they are, with Welch's standard error."""
     table = columns("skewed")
     arms = table["y"][table["t"] == 0], table["y"][table["t"] == 1]
     sd = sum(arm.var(ddof=1) / len(arm) for arm in arms) ** 0.5
     means = float(arms[0].mean()), float(arms[1].mean())
-    return _one(means[1] - means[0], sd, means=means)
+    return one(means[1] - means[0], sd, means=means)

@@ -8,6 +8,8 @@ from tests.statistics.sites import check_requires_at_a_site
 
 pytestmark = pytest.mark.xdist_group("statistics")  # in one process: they share what was estimated
 
+COSTLY = pytest.mark.costly("tests/statistics/estimators")  # cases are found in this folder
+
 
 def test_mutants_are_many_and_have_different_names() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 200
@@ -20,7 +22,11 @@ KINDS = {mutant.name.partition(": ")[2]: mutant for mutant in reversed(MUTANTS)}
 @pytest.mark.parametrize(
     "mutant",
     [
-        pytest.param(mutant, id=mutant.name, marks=() if mutant in KINDS.values() else pytest.mark.costly)
+        pytest.param(
+            mutant,
+            id=mutant.name,
+            marks=() if mutant in KINDS.values() else COSTLY,
+        )
         for mutant in MUTANTS
     ],
 )

@@ -188,6 +188,15 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cases, "_form", half)
 
 
+@mutant(
+    "only the first of sums that have no column in common is counted",
+    told({"one": (OUTCOME, GRID), "other": (Ticks("covariate_0"), GRID)}),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    tied = maximum.tied
+    patch.setattr(maximum, "tied", lambda tables: tied(tables)[:1])
+
+
 @mutant("shares are rounded down", told({"size": (ONE, 3)}, cells={ARM: 2}))
 def _(patch: pytest.MonkeyPatch) -> None:
     table = maximum.ChoiceTable

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
-from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, characteristic_of, seen
+from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, seen
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
@@ -329,25 +328,6 @@ class BalanceTable(Diagnosis):
             sizes = ", ".join("hidden by noise" if each is None else str(each) for each in self.effective)
             lines.append(("effective units", f"{sizes} (control, treated), after weighting"))
         return lines
-
-    @staticmethod
-    def _own(document: dict[str, Any]) -> dict[str, Any]:
-        lines = (
-            BalanceLine(line["name"], reading_of(line["before"]), reading_of(line["after"]))
-            for line in document["lines"]
-        )
-        return {
-            "lines": tuple(lines),
-            "effective": tuple(map(reading_of, document["effective"])),
-            "characteristics": tuple(map(characteristic_of, document.get("characteristics", ()))),
-            "sizes": tuple(map(reading_of, document.get("sizes", (None, None)))),
-            "weights": _weights_of(document.get("weights")),
-            "covariates": tuple(document.get("covariates", ())),
-        }
-
-
-def _weights_of(document: dict[str, Any] | None) -> Weights | None:
-    return None if document is None else Weights(**document | {"covariates": tuple(document["covariates"])})
 
 
 def balance_from_moments(moments: Release, source: Source, most: float = 0.1) -> BalanceTable:

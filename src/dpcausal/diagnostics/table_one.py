@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import Reading, reading_of, readings, versions
+from dpcausal.diagnostics.diagnosis import Reading, readings, versions
 from dpcausal.errors import QueryError
 from dpcausal.queries import ArmRegressionMoments
 from dpcausal.queries.features import covariates_named, design_names, titles_of
@@ -51,12 +51,6 @@ class Characteristic:
         if self.kind == "share":
             return _HIDDEN if mean is None else f"± {100 * mean.bar:.1f} %"
         return f"{_bar(mean)} (SD {_bar(self.sds[arm])})"
-
-
-def characteristic_of(document: dict[str, Any]) -> Characteristic:
-    """Read a characteristic from JSON."""
-    means, sds = (tuple(map(reading_of, document[part])) for part in ("means", "sds"))
-    return Characteristic(document["name"], document["kind"], means, sds)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """How estimators here are called, for people who know other libraries."""
 
+import json
 import math
+import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from dpcausal.errors import ArgumentError, GuaranteeError
-from dpcausal.estimators.covariate_scales import missing_counted
+from dpcausal.estimators.missing_covariates import missing_counted, says_what_missing_means
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.estimators.plausibility import with_warnings
 from dpcausal.estimators.scale_ends import beyond_typical, left_at_ends, mostly_at_an_end
@@ -16,11 +18,13 @@ from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
+from dpcausal.results.curve import EffectCurve
 from dpcausal.results.effect import Effect
-from dpcausal.schema.columns import Indicator
+from dpcausal.schema.columns import Binary, Column, Indicator
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RandomisedSource, RecordingSource, Source, is_within, units_compared
+from dpcausal.utils.hash_chain import digest_of
 from dpcausal.utils.other_names import OtherNames, check_fit
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
@@ -78,10 +82,13 @@ class BaseEstimator(OtherNames):
     Attributes:
         also_called: Names of the method in other libraries and textbooks, in snake case.
         counts_missing: Whether a result shows the share of missing outcomes in each arm, for a small part of epsilon.
+        estimates_average: Whether no parameter changes what it estimates, an average effect over its target. Its
+            effects can then be pooled with those of any such estimator, unless answers chose more, such as a cap.
     """
 
     also_called: ClassVar[str] = ""
     counts_missing: ClassVar[bool] = True
+    estimates_average: ClassVar[bool] = False
 
     _instead: ClassVar[dict[str, str]] = {
         "fit train learn run estimate_effect fit_transform fit_predict": f"write {_ASK}: it asks the vault once, for a "
@@ -116,7 +123,7 @@ class BaseEstimator(OtherNames):
 
 
 def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate an estimator's method: an effect also says how cells were handled, and who and what is left out.
+    """Decorate an estimator's method: a result says which estimator made it, an effect also how cells were handled.
 
     That is what missing cells of its covariates count as, how many units are compared, and which declared covariates an
     adjustment does not use.
@@ -126,6 +133,9 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
     def handled(self: Any, source: Source, **options: Any) -> Result:  # noqa: ANN401 (as the method has it)
         recording = RecordingSource(source)
         result = estimate(self, recording, **options)
+        written = plain_estimator(self)
+        if isinstance(result, EffectCurve):
+            return replace(result, estimator=written)
         if not isinstance(result, Effect):
             return result
         by = getattr(self, "by", None)
@@ -145,6 +155,10 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
             no_interval=result.no_interval or mostly_at_an_end(left),
             assumptions=(*result.assumptions, *_handling(names, source, recording.schemas, known)),
             notes=tuple(dict.fromkeys((*result.notes, *notes))),
+            is_risk_difference=isinstance(source.schema.outcome, Binary) and not result.quantity,
+            estimator=written,
+            declared=declared_for(self, source.schema),
+            defining=({} if self.estimates_average else written) | dict(result.defining or {}),
         )
 
     return handled
@@ -163,24 +177,32 @@ def _handling(
 
 
 def _shapes(names: Sequence[str], schema: Schema, counted: Collection[str]) -> tuple[str, ...]:
-    """Return what models take to be true of numbers that have a scale: where they are, and how they act.
+    """Return what models take to be true of covariates: few lack a value, where numbers are, and how they act.
 
     Args:
         counted: Those of which it is known how many values are missing, or of which that leaves nothing in.
     """
-    numbers = [each for each in schema.covariates if isinstance(each, Real) and each.scale and each.name in names]
+    used = [each for each in schema.covariates if each.name in names and not isinstance(each, Indicator)]
+    numbers = [each for each in used if isinstance(each, Real) and each.scale]
     typical = [f"{each.name} {each.typical[0]:,g} to {each.typical[1]:,g}" for each in numbers if each.typical]
     unshaped = [each.name for each in numbers if not each.transform]
     halfway = "acting in models halfway between the value and its normal score, as no transform is declared"
     never = (*(schema.unit.added if schema.unit else ()), *schema.required, *counted)
-    uncounted = [each.name for each in numbers if each.typical and not each.indicator and each.name not in never]
-    lack = "few units lack a value, since what it confounds among them stays in; with typical values nobody counts them"
+    uncounted = [each.name for each in used if each.name not in never and _uncounted(each)]
+    lack = "few units lack a value, since what it confounds among them stays in; nobody counts them"
     within = "about 90 % of units are within the declared typical values, and values far beyond count alike in models"
     return (
         *((f"{within}: {', '.join(typical)}",) if typical else ()),
         *((f"{lack}: {', '.join(uncounted)}",) if uncounted else ()),
         *((f"{halfway}: {', '.join(unshaped)}",) if unshaped else ()),
     )
+
+
+def _uncounted(column: Column) -> bool:
+    """Return whether missing values of a covariate are seen by nobody, unless they are counted."""
+    if isinstance(column, Real):
+        return bool(column.scale and column.typical and not column.indicator)
+    return not (column.indicator or says_what_missing_means(column))
 
 
 def _compared(effect: Effect, source: Source, releases: Sequence[Release]) -> tuple[float | None, float]:
@@ -197,6 +219,34 @@ def _compared(effect: Effect, source: Source, releases: Sequence[Release]) -> tu
     if source.arm_sizes is not None:
         return float(sum(source.arm_sizes)), 0.0
     return (None, 0.0) if source.schema.units_may_leave(source.schema.protects) else (float(source.n), 0.0)
+
+
+def name_of(kind: type) -> str:
+    """Return the name of an estimator in a study's file: that of its class in snake case.
+
+    Example:
+        >>> name_of(BaseEstimator)
+        'base_estimator'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def plain_estimator(estimator: object) -> dict[str, Any]:
+    """Return an estimator's name and parameters as JSON has them, without absent ones."""
+    plain = asdict(estimator) if is_dataclass(estimator) and not isinstance(estimator, type) else {}
+    inner = {name: getattr(estimator, name) for name in plain}
+    plain |= {name: plain_estimator(each) for name, each in inner.items() if isinstance(each, BaseEstimator)}
+    plain = {"name": name_of(type(estimator)), **{name: value for name, value in plain.items() if value is not None}}
+    found: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+    return found
+
+
+def declared_for(estimator: object, schema: Schema) -> str:
+    """Return the digest of what a schema declares of the columns that an estimator uses."""
+    document = schema.to_dict() | {"entry": None}  # it names no column that enters the estimate
+    used = names_in(estimator) | set(schema.required)
+    document["covariates"] = [column for column in document["covariates"] if column["name"] in used]
+    return digest_of(document)
 
 
 def names_in(part: object) -> set[str]:

@@ -27,10 +27,15 @@ class _Common(NamedTuple):
     hint: str = _HINT
 
 
+def _estimand(effect: Effect) -> dict[str, object]:
+    """Return what defines an estimand, in fields."""
+    missing = {"includes_missing": True} if effect.includes_missing else {}
+    return {"target": effect.target, "quantity": effect.quantity} | missing | dict(effect.defining or {})
+
+
 _SAME = (
     _Common("the same arms", lambda effect: effect.arms),
     _Common("the same outcome", lambda effect: effect.outcome),
-    _Common("the same estimand", lambda effect: effect.estimand, _OTHER_ESTIMANDS),
     _Common("guarantees of the same kind", lambda effect: effect.guarantee.protects),
     _Common(
         "effects that were all released, or all rehearsed",
@@ -112,7 +117,11 @@ def _usable(effect: Effect) -> bool:
 
 
 def _check_same(sites: Mapping[str, Effect]) -> None:
-    for common in _SAME:
+    in_words = any(effect.defining is None for effect in sites.values())  # older versions saved nothing else
+    estimand = _Common(
+        "the same estimand", (lambda effect: effect.estimand) if in_words else _estimand, _OTHER_ESTIMANDS
+    )
+    for common in (*_SAME, estimand):
         answers: dict[str, list[str]] = {}
         for site, effect in sites.items():
             answers.setdefault(repr(common.of(effect)), []).append(site)

@@ -197,6 +197,10 @@ def pool(
         includes_missing=first.includes_missing,
         sampling_is_a_bound=any(effect.sampling_is_a_bound for effect in counted.values()),
         target=first.target,
+        is_risk_difference=first.is_risk_difference,
+        estimator=first.estimator if all(effect.estimator == first.estimator for effect in sites.values()) else {},
+        declared=first.declared if all(effect.declared == first.declared for effect in sites.values()) else "",
+        defining=first.defining,
         bias_bound=largest_bias(rule, weights, [effect.bias_bound for effect in sites.values()]),
         left_in=largest_bias(rule, weights, [effect.left_in for effect in sites.values()]),
         sites=_shares(sites, weights, absent),
@@ -376,4 +380,5 @@ def _of_guarantees(sites: Mapping[str, Effect]) -> tuple[str, ...]:
 
 def _in_common(effects: Sequence[Effect]) -> tuple[str, ...]:
     """Return the notes that all sites share; those of one site are in its own effect."""
-    return tuple(note for note in dict.fromkeys(effects[0].notes) if all(note in effect.notes for effect in effects))
+    shared = set(effects[0].notes).intersection(*(effect.notes for effect in effects))
+    return tuple(note for note in dict.fromkeys(effects[0].notes) if note in shared)

@@ -125,7 +125,7 @@ def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[n
 
 
 def _left_out(profiles: object, columns: Sequence[Column]) -> dict[str, str]:
-    """Return the indicators that profiles do not have, each with the number whose values tell."""
+    """Return the indicators that profiles do not have, each with the covariate whose values tell."""
     names = {column.name for column in columns}
     told = {
         column.name: column.of.name for column in columns if isinstance(column, Indicator) and column.of.name in names

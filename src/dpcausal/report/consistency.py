@@ -2,25 +2,19 @@
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import NoneType
-from typing import Any
+from typing import NoReturn
 
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.errors import StudyError
 from dpcausal.ledger import Ledger
-from dpcausal.queries.cuts import cuts_of
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
-from dpcausal.schema.real import Real
 from dpcausal.study.study import Study
 from dpcausal.utils.validation import is_number
-
-_LARGEST_CLIP = 0.05
-"""The largest clip that doubly robust estimation chooses by itself."""
-_NUMBER = r"-?[\d.,]+(?:e[-+]?\d+)?"
 
 # What a diagnosis has in common with an effect of the same tables, and of the same single table.
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
@@ -83,123 +77,47 @@ def check_diagnoses(effect: Effect, diagnoses: Sequence[BalanceTable | OverlapTa
                 )
 
 
-def check_study(effect: Effect, study: Study) -> None:
+def check_study(effect: Effect, study: Study) -> Effect:
     """Raise unless the effect can be a result of the study; a pooled one may have the epsilon of any site.
 
-    An effect holds neither its estimator nor the covariates: where no other field shows these, its texts must be those
-    that the study gives, but for the parts that answers choose.
+    Returns:
+        The effect, with a warning if it does not say which estimator made it.
     """
     guarantee, planned = effect.guarantee, study.rehearsed(max(effect.n, 2))
-    epsilons = (study.epsilon, *(study.epsilons.values() if effect.sites else ()))
     for name, expected, value in (
         ("arms", (planned.arms,), effect.arms),
-        ("outcome", (study.schema.outcome.title,), effect.outcome),
-        ("method", () if _is_method(effect, planned, study) else (planned.method,), effect.method),
-        ("estimand", () if _is_estimand(effect, planned, study) else (planned.estimand,), effect.estimand),
+        ("outcome", (planned.outcome,), effect.outcome),
         ("quantity", (planned.quantity,), effect.quantity),
-        ("target", () if study.methods[-1] == "stratification" else (planned.target,), effect.target),
-        ("clip", () if _is_clip(effect, planned, study) else (planned.clip,), effect.clip),
-        ("epsilon", epsilons, guarantee.epsilon),
+        ("epsilon", (study.epsilon, *(study.epsilons.values() if effect.sites else ())), guarantee.epsilon),
         ("delta", (min(guarantee.delta, study.delta),), guarantee.delta),  # some may stay unspent
         ("protects", (study.schema.protects,), guarantee.protects),
     ):
-        if expected and value not in expected:
-            raise StudyError(
-                expected=f"an effect of this study, with {name} {' or '.join(map(repr, expected))}",
-                got=f"one with {value!r}",
-                hint="pass the study that asked for this effect, or no study.",
-            )
-    for handling in _handling(study, planned):
-        if handling not in effect.assumptions:
-            raise StudyError(
-                expected=f"an effect of this study, which assumes: {handling}",
-                got="one that does not",
-                hint="the study's bounds, its values or its version of dpcausal differ from the effect's.",
-            )
+        if value not in expected:
+            _refuse(f"{name} {' or '.join(map(repr, expected))}", repr(value))
+    if not effect.estimator:
+        return replace(effect, warnings=(*effect.warnings, _UNKNOWN))
+    written, made = dict(planned.estimator), dict(effect.estimator)
+    if "weights" not in made:  # a formula's own choice, from what is public
+        written.pop("weights", None)
+    if differing := [name for name in written | made if written.get(name) != made.get(name)]:
+        _refuse(*(", ".join(f"{name} {each.get(name)!r}" for name in differing) for each in (written, made)))
+    if effect.declared not in ("", planned.declared):
+        _refuse("the columns that it uses as the study declares them", "other bounds, values or arms")
+    return effect
 
 
-def _is_method(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether an effect is of the planned method, or all sites' are."""
-    one = _pattern(planned.method, _chosen(study))
-    if effect.sites:
-        pooled = rf"[\w ]+ over \d+ of \d+ sites; at each: {one}(?: or {one})*"
-        one = rf"{pooled}|{one}; from the (?:secure )?sums of \d+ of \d+ sites"
-    return bool(re.fullmatch(one, effect.method))
+_UNKNOWN = (
+    "this effect does not say which estimator, with which parameters, made it: an older version saved it, or sites "
+    "differ. Whether the estimator is the study's was not checked"
+)
 
 
-def _pattern(planned: str, chosen: str) -> str:
-    """Return a pattern of a planned text, in which the last part that answers choose may be another such part."""
-    found = re.fullmatch(rf"(?P<before>.*)(?:{chosen})(?P<after>.*)", planned) if chosen else None
-    return re.escape(planned) if not found else f"{re.escape(found['before'])}{chosen}{re.escape(found['after'])}"
-
-
-def _chosen(study: Study) -> str:
-    """Return a pattern of the part of a method that answers choose; empty where they choose none."""
-    if study.methods[-1] == "stratification":
-        cuts, real = (
-            cuts_of(_setting(study, "by")),
-            {each.name for each in study.schema.covariates if isinstance(each, Real)},
-        )
-        numbers = [cut.name for cut in cuts if cut.name in real and not cut.edges]
-        at = rf"(?: cut at {_NUMBER}(?:, (?:{_NUMBER}|…))*(?: \(\d+ edges\))?)?"
-        by = [re.escape(cut.name) + at if cut.name in numbers else re.escape(str(cut)) for cut in cuts]
-        lacking = "|".join(re.escape(f"{name} is missing") for name in numbers)
-        more = f"(?:, (?:{lacking}))*" if numbers else ""
-        cap = _setting(study, "cap") or r"\d+"
-        return rf"stratification by {', '.join(by)}{more}; [\d,]+ strata, cap {cap}"
-    if study.methods[-1] == "propensity_matching":
-        return f"limits {_NUMBER} and {_NUMBER}"
-    return f"clipped to {_NUMBER} and {_NUMBER}" if _largest_clip(study) else ""
-
-
-def _is_estimand(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether an effect has the planned estimand, or all sites have."""
-    if study.methods[-1] == "stratification" and effect.target != planned.target:
-        return True  # answers chose the target, and with it the words
-    capless = study.methods[-1] == "stratification" and _setting(study, "cap") is None
-    one = planned.estimand
-    beyond = ""
-    if study.method == "winsorised":
-        side = rf"(?:below|above) {_NUMBER}"
-        beyond = rf"(?:; {re.escape(study.schema.outcome.title)} {side}(?: and {side})? winsorised)?"
-        one = re.sub(f"{beyond}$", "", one)
-    pooled = r"(?:; [\w ,]+)?" if effect.sites else ""
-    pattern = _pattern(one, r"more than \d+ to 1" if capless else "")
-    return bool(re.fullmatch(f"{pattern}{beyond}{pooled}", effect.estimand))
-
-
-def _is_clip(effect: Effect, planned: Effect, study: Study) -> bool:
-    """Return whether scores are clipped as planned, or less where answers choose the clip."""
-    if effect.clip is None:
-        return planned.clip is None or bool(effect.sites)
-    return effect.clip == planned.clip or effect.clip <= _largest_clip(study)
-
-
-def _largest_clip(study: Study) -> float:
-    """Return the largest clip that answers may choose; 0 where they choose none."""
-    clip, method = _setting(study, "clip"), study.methods[-1]
-    if method == "doubly_robust":
-        return _LARGEST_CLIP if clip is None else 0.0
-    chooses = method in {"inverse_weighting", "quantile_effects", "survival"} and _setting(study, "covariates")
-    return float(clip) if chooses else 0.0
-
-
-def _setting(study: Study, name: str) -> Any:  # noqa: ANN401 (as the estimator has it)
-    """Return a parameter of the estimator that adjusts; None where it has none of this name."""
-    return getattr(getattr(study.estimator, "estimator", study.estimator), name, None)
-
-
-def _handling(study: Study, planned: Effect) -> tuple[str, ...]:
-    """Return how the treatment and the outcome were read, in words, as far as every effect of a study says so.
-
-    Estimators of many arms have words of their own for the arms. Bounds of winsorised outcomes depend on the answers.
-    """
-    schema, said = study.schema, set(planned.assumptions)
-    if study.method == "winsorised":
-        low, high = schema.outcome_bounds
-        for bounds in ((low, (low + high) / 2), ((low + high) / 2, high)):
-            said &= set(schema.narrowed(*bounds).data_handling)
-    return tuple(each for each in schema.data_handling if each in said)
+def _refuse(expected: str, got: str) -> NoReturn:
+    raise StudyError(
+        expected=f"an effect of this study, with {expected}",
+        got=f"one with {got}",
+        hint="pass the study that asked for this effect, or no study.",
+    )
 
 
 def check_ledger(effect: Effect, receipts: int, ledger: LedgerSummary) -> None:

@@ -84,8 +84,7 @@ class Report(OtherNames, ReportInputs):
         check_smallest(smallest_worthwhile_effect, effect, study)
         check_diagnoses(effect, diagnoses)
         if study:
-            check_study(effect, study)
-            effect = study.warned(effect)
+            effect = study.warned(check_study(effect, study))
         receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
         ledger_summary = LedgerSummary.of(ledger, receipts) if ledger else None
         if ledger_summary:

@@ -1,14 +1,12 @@
 """Reading the parts of a study's file: its estimator, its diagnostics and its texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from dpcausal.errors import StudyError
 from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
-from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.queries import Cut
-from dpcausal.results.effect import Estimator
 from dpcausal.utils.validation import check_keys, did_you_mean
 
 
@@ -50,19 +48,6 @@ def _parameter(value: object) -> object:
         check_keys("cut", value, ("name",), ("edges",))
         return Cut(**value)
     return value
-
-
-def method_name(estimator: Estimator) -> str:
-    """Return the name of an estimator."""
-    return next(name for name, kind in ESTIMATORS.items() if kind is type(estimator))
-
-
-def plain_estimator(estimator: Estimator) -> dict[str, Any]:
-    """Return an estimator as plain values, without absent ones; the one that another runs as a table of its own."""
-    plain = {name: value for name, value in asdict(estimator).items() if value is not None}  # type: ignore[call-overload]
-    if isinstance(estimator, Winsorised):
-        plain["estimator"] = plain_estimator(estimator.estimator)
-    return {"name": method_name(estimator), **plain}
 
 
 def unknown_key(table: object, known: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query, is_summable
 from dpcausal.queries.calibration import Asked, share_of
 from dpcausal.release import Release
+from dpcausal.results.propensity_score import SCORE_QUERIES
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RecordingSource, Source, WrappedSource
 
@@ -80,17 +81,16 @@ def _first_other(asked: Sequence[Asked], others: Sequence[Asked]) -> str:
 
 def _no_sum(query: Query) -> StudyError:
     reason = "whose noise has a private size" if is_summable(query) else "whose answers of several sites do not add up"
-    score = "logistic" in query.name
-    advice = (
-        "a private propensity score is no sum over units. Require overlap in strata (by), and use an estimator without "
-        "a score."
-    )
+    hint = "use difference_in_means, regression_adjustment, survival or stratification with a cap."
+    if query.name in SCORE_QUERIES:
+        hint = (
+            "a private propensity score is no sum over units. Require overlap in strata (by), and use an estimator "
+            "without a score."
+        )
     return StudyError(
         problem="Secure sums need queries whose answers are fixed sums over units, with noise of a public size, not "
         f"{query.name}, {reason}",
-        hint=advice
-        if score
-        else "use difference_in_means, regression_adjustment, survival or stratification with a cap.",
+        hint=hint,
     )
 
 

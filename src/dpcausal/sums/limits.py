@@ -19,6 +19,11 @@ refuse the same."""
 
 _LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
 
+
+class TooMuchWorkError(QueryError):
+    """A bound needs more steps than it may take."""
+
+
 _COLUMN = re.compile(r"treatment|arm|outcome|covariate_(0|[1-9][0-9]{0,4})")
 
 
@@ -74,7 +79,7 @@ def spend(steps: int) -> None:
     left[0] -= steps
     if left[0] < 0:
         left[0] = -1
-        raise QueryError(
+        raise TooMuchWorkError(
             expected=f"sums whose bound is computed in at most {MOST_WORK:,} steps",
             got="sums that need more",
             hint="ask for fewer sums, fewer conditions on one column or fewer products, or in several queries.",

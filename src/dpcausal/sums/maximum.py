@@ -57,6 +57,31 @@ def largest(
     Raises:
         TooManyStatesError: If more states would have to be looked at together.
     """
+    total: Array = np.zeros((), dtype=np.int64)
+    for group in tied(tables):
+        total = total + _largest_of_tied(group, sizes, most, keep, raising=raising)
+        if total.max() >= _LARGEST:
+            raise TooManyStatesError
+    return total
+
+
+def tied(tables: Iterable[ChoiceTable]) -> list[list[ChoiceTable]]:
+    """Return tables in groups that have no choice in common: their largest sums add up."""
+    groups: list[tuple[set[int], list[ChoiceTable]]] = []
+    for table in tables:
+        choices, members, apart = set(table.choices), [table], []
+        for group in groups:
+            if choices.isdisjoint(group[0]):
+                apart.append(group)
+            else:
+                choices, members = choices | group[0], [*group[1], *members]
+        groups = [*apart, (choices, members)]
+    return [members for _, members in groups]
+
+
+def _largest_of_tied(
+    tables: Iterable[ChoiceTable], sizes: Mapping[int, int], most: int, keep: int, *, raising: bool
+) -> Array:
     left = _Tables(sizes)
     for table in tables:
         left.add(table.choices, table.values)
@@ -64,7 +89,7 @@ def largest(
         choices = sorted(choice for choice, keys in left.keys_of.items() if keys and choice != keep)
         if not choices:
             break
-        spend(10 * len(choices) * len(left.values))
+        spend(30 * len(choices))
         cost, choice = min((left.cost(choice), choice) for choice in choices)
         spend(min(cost, most) // 4)
         if cost <= most:

@@ -10,8 +10,8 @@ import numpy as np
 from dpcausal.sums.cases import Domain, Model, model_of
 from dpcausal.sums.certificates import POWERS, Certificate, Norm, bound_from
 from dpcausal.sums.description import Sums
-from dpcausal.sums.limits import limited_work
-from dpcausal.sums.maximum import Array, ChoiceTable, TooManyStatesError, largest
+from dpcausal.sums.limits import TooMuchWorkError, limited_work
+from dpcausal.sums.maximum import Array, ChoiceTable, TooManyStatesError, largest, tied
 from dpcausal.sums.pairs import Cuts, Kind, Known, Pairs, kinds
 from dpcausal.sums.roots import root_above
 
@@ -21,8 +21,7 @@ TOLERANCE = 8e-4
 _ROUNDS = 14
 _MOST_SEARCHED = 400_000
 _MOST_ENTRIES = 100_000
-_MOST_BENT = 8
-"""How many states the search looks at together, how many a certificate may have, and how many squares it follows."""
+"""How many states the search looks at together, and how many a certificate may have."""
 
 _PARTS = 4
 """In how many a piece is cut; in 2 where these are too many."""
@@ -68,8 +67,15 @@ def _search(model: Model, norm: Norm, known: Known) -> dict[Kind, Cuts]:
     """Return cuts with which the bound is near the largest move. Floats may guide where to cut, and decide no bound."""
     if all(times == 1 for form in model.forms for each, _ in form.terms for _, times in each):
         return {}
+    tried: list[_Tried] = []
+    with suppress(TooMuchWorkError):  # then the cuts so far are all
+        _try_cuts(model, norm, known, tried)
+    return {each.pairs.kind: each.pairs.cuts for each in tried if each.pairs.cuts}
+
+
+def _try_cuts(model: Model, norm: Norm, known: Known, tried: list["_Tried"]) -> None:
+    """Cut further and further, for each kind of change: what was tried last is in the list."""
     power = POWERS[norm]
-    tried = []
     for kind in kinds(model):
         with suppress(TooManyStatesError):
             tried.append(_Tried(Pairs(model, kind, {}, known), power))
@@ -85,7 +91,6 @@ def _search(model: Model, norm: Norm, known: Known) -> dict[Kind, Cuts]:
                 tried[place] = _Tried(Pairs(model, kind, each.more_cuts(target, parts[kind]), known), power)
             except TooManyStatesError:
                 parts[kind] = 2 if parts[kind] > 2 else 0
-    return {each.pairs.kind: each.pairs.cuts for each in tried if each.pairs.cuts}
 
 
 class _Tried:
@@ -110,22 +115,21 @@ class _Tried:
             ChoiceTable(change.straight_choices, shares[id(change.straight), weight])
             for change, weight in zip(found, weights, strict=True)
         ]
-        self._tables = [
+        self._groups = tied(
             ChoiceTable(change.choices, shares[id(change.sizes), weight])
             for change, weight in zip(found, weights, strict=True)
-        ]
+        )
         self.attained = float(largest(straight, pairs.sizes, _MOST_SEARCHED))
-        self.most = float(largest(self._tables, pairs.sizes, _MOST_SEARCHED)) if pairs.bent else self.attained
+        self._mosts = [float(largest(each, pairs.sizes, _MOST_SEARCHED)) for each in self._groups if pairs.bent]
+        self.most = sum(self._mosts) if pairs.bent else self.attained
 
     def more_cuts(self, target: float, parts: int) -> Cuts:
         """Return the cuts, and those of each piece with which pairs may move further than a target into some parts."""
-        alike = self.pairs.bent_alike()
-        if len(alike) > _MOST_BENT:
-            raise TooManyStatesError
         cuts = {key: set(each) for key, each in self.pairs.cuts.items()}
-        for sides in alike:
+        for sides in self.pairs.bent_alike():
             place = self.pairs.choice_of[sides[0]]
-            best = largest(self._tables, self.pairs.sizes, _MOST_SEARCHED, keep=place)
+            at = next(at for at, group in enumerate(self._groups) if any(place in each.choices for each in group))
+            best = largest(self._groups[at], self.pairs.sizes, _MOST_SEARCHED, keep=place) + self.most - self._mosts[at]
             pieces = self.pairs.choices[place].pieces[sides[0]]
             for case, (low, high) in {pieces[state] for state in np.flatnonzero(best > target)}:
                 inner = {low + (high - low) * part // parts for part in range(1, parts)} - {low, high}

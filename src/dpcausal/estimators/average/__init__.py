@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.base import BaseEstimator, name_of
 from dpcausal.results.effect import Estimator
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.discovery import classes_in
@@ -12,11 +12,7 @@ from dpcausal.utils.validation import did_you_mean
 _SHIPPED: list[Any] = list(classes_in(__name__, BaseEstimator))
 
 
-def _name(kind: type) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
-
-
-ESTIMATORS: dict[str, type[Estimator]] = {_name(kind): kind for kind in _SHIPPED}
+ESTIMATORS: dict[str, type[Estimator]] = {name_of(kind): kind for kind in _SHIPPED}
 """The estimators by their names in a study's file, and in one call."""
 
 
@@ -47,7 +43,7 @@ def _letters(name: object) -> str:
     return re.sub(r"[^a-z0-9]", "", str(name).casefold())
 
 
-_ALSO_CALLED = {_letters(other): _name(kind) for kind in _SHIPPED for other in kind.also_called.split()}
+_ALSO_CALLED = {_letters(other): name_of(kind) for kind in _SHIPPED for other in kind.also_called.split()}
 """The names of other libraries and textbooks, in small letters only."""
 
 

@@ -78,6 +78,7 @@ class ArmContrasts(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "dunnett tukey multi_arm several_arms multiple_arms pairwise post_stratification"
+    estimates_average: ClassVar[bool] = True
 
     contrasts: Literal["reference", "pairs"] = "reference"
     by: Sequence[str | Cut] = ()

@@ -77,6 +77,7 @@ class ClusterTrial(BaseEstimator):
         "cluster clusters clustered crt cluster_randomised cluster_randomized cluster_rct group_randomized "
         "group_randomised gee"
     )
+    estimates_average: ClassVar[bool] = True
 
     cluster: str
     treated: Sequence[Value]

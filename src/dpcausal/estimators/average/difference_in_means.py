@@ -57,6 +57,7 @@ class DifferenceInMeans(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "dim diff_in_means ttest t_test welch mean_difference ab_test rct anova"
+    estimates_average: ClassVar[bool] = True
 
     with_interval: bool = True
 

@@ -93,6 +93,7 @@ class InverseWeighting(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "ipw iptw ipsw weighting inverse_probability_weighting propensity_weighting ow"
+    estimates_average: ClassVar[bool] = True
 
     covariates: Sequence[str]
     estimand: Estimand = "ATE"

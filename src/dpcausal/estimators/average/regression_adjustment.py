@@ -93,6 +93,7 @@ class RegressionAdjustment(BaseEstimator):
     also_called: ClassVar[str] = (
         "ols regression linear_regression ancova lm g_computation standardization cuped cupac cupid"
     )
+    estimates_average: ClassVar[bool] = True
 
     covariates: Sequence[str]
     interaction: bool = True

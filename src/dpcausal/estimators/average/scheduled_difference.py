@@ -69,6 +69,7 @@ class ScheduledDifference(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "continual_release continual_observation interim_looks weekly_readout growing_table"
+    estimates_average: ClassVar[bool] = True
     counts_missing: ClassVar[bool] = False  # each look would pay for it again
 
     cohorts: str | Cut

@@ -93,6 +93,7 @@ class Winsorised(BaseEstimator):
         )
         return replace(
             effect.with_bias(found.bias),
+            defining={**(effect.defining or {}), "low": found.low, "high": found.high},
             estimand=effect.estimand + found.words(source.schema.outcome.title),
             method=f"{effect.method}; outcomes winsorised at bounds from noisy counts",
             guarantee=replace(guarantee, delta=effect.guarantee.delta),
