@@ -80,3 +80,6 @@ def test_page_shows_the_stored_result() -> None:
     assert f"moments, {stored['processes_killed']} in all" in said
     assert f"affords {stored['affordable']} of them, and {stored['allocated']} were allocated" in said
     assert f"are closed, with {stored['processes_killed_while_closing']} kills" in said
+    assert f"each of {stored['buckets']} buckets of a layer" in said
+    assert 2 * stored["buckets"] == stored["requests"] // 2
+    assert stored["buckets_taken"] == stored["buckets"] > stored["buckets_of_two"] == stored["buckets_of_none"] == 0

@@ -16,6 +16,7 @@ from dpcausal.vault.numerics.exact_gradients import (
     GRADIENT_TICKS,
     as_floats,
     derivative_sums,
+    minimise,
     over_blocks,
     predictor,
     sigmoid,
@@ -65,8 +66,20 @@ def test_the_predictor_is_exact_but_for_its_last_bit(size: float) -> None:
     at = AT * size
     ticks = FEATURES.ticks(batch_of(50))
     exact = [sum(Fraction(a) * x for a, x in zip(at.tolist(), line, strict=True)) for line in ticks.T.tolist()]
-    for found, wanted in zip(predictor(at, ticks), exact, strict=True):
-        assert abs(Fraction(float(found)) - wanted) <= abs(wanted) * Fraction(1, 2**53) + Fraction(size) / 2**50
+    for lines in (ticks, ticks.astype(float)):
+        for found, wanted in zip(predictor(at, lines), exact, strict=True):
+            assert abs(Fraction(float(found)) - wanted) <= abs(wanted) * Fraction(1, 2**53) + Fraction(size) / 2**50
+
+
+def test_products_of_the_widest_score_add_up_exactly_in_any_order() -> None:
+    """Rows that are alike are at every place of a product of matrices; the widest sums stay whole numbers to 2^53."""
+    at = np.random.default_rng(3).normal(0, 1, 1_000) * 10.0 ** np.random.default_rng(4).integers(-9, 9, 1_000)
+    row = np.random.default_rng(5).choice([-GRID, GRID, GRID - 1, 1 - GRID], 1_000)
+    exact = sum(Fraction(a) * x for a, x in zip(at.tolist(), row.tolist(), strict=True))
+    for width in (1, 2, 7, 1_024):
+        found = predictor(at, np.repeat(row[:, None], width, axis=1))
+        assert len(set(found.tolist())) == 1
+        assert abs(Fraction(float(found[0])) - exact) <= abs(exact) * Fraction(1, 2**52)
 
 
 def test_sums_do_not_depend_on_order_or_batches() -> None:
@@ -114,6 +127,37 @@ def test_the_largest_sums_there_can_be_do_not_overflow() -> None:
 
 def test_no_row_adds_nothing() -> None:
     assert not loss_sums(AT, batch_of(0), FEATURES).any()
+
+
+def test_the_solver_asks_eight_times_where_whole_steps_converge() -> None:
+    batch, points = batch_of(2_000), []
+
+    def derivatives(at: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        points.append(at)
+        sums = as_floats(loss_sums(at, batch, FEATURES))
+        return sums[0] + at, sums[1:] + np.eye(len(at))
+
+    found = minimise(derivatives, FEATURES.size, 1e-9)
+    assert len(points) == 8
+    assert np.linalg.norm(derivatives(found)[0]) <= 1e-9
+
+
+def distant(at: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A loss that is almost straight where the solver begins: a whole Newton step from there is ten times too long."""
+    return np.tanh(at - 5) + 1e-3 * at, np.diag(1 - np.tanh(at - 5) ** 2) + 1e-3
+
+
+def test_the_solver_shortens_steps_where_whole_ones_lead_away() -> None:
+    assert np.linalg.norm(distant(minimise(distant, 1, 1e-9, 2.0))[0]) <= 1e-9
+
+
+def test_whole_steps_alone_would_not_end() -> None:
+    """The mutant."""
+    at = np.zeros(1)
+    for _ in range(1_000):
+        gradient, curvature = distant(at)
+        at -= np.linalg.solve(curvature, gradient)
+    assert np.linalg.norm(distant(at)[0]) > 0.1
 
 
 def test_scores_wider_than_is_certified_are_refused() -> None:

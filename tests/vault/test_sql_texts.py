@@ -3,10 +3,12 @@
 Of the warehouses PostgreSQL and ClickHouse are run in tests. A change of other texts is for a person to read.
 """
 
+import csv
 import itertools
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -221,3 +223,35 @@ def test_a_warehouse_that_is_sent_no_casts_is_refused_before_it_runs(
     monkeypatch.setitem(expressions._SPELLED, sge.Cast, dropped)
     with pytest.raises(EngineError, match="within the narrow type"):
         warehouse.query({}, product)
+
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "warehouse-functions.csv"
+OPERATORS = {"CASE", "< <= = BETWEEN", "+ - *"}
+
+
+def documented() -> dict[tuple[str, str], tuple[str, str]]:
+    """What the documentation of warehouses says, and where, by dialect and function."""
+    with DOCUMENTED.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    found = {(line["dialect"], line["function"]): (line["semantics"], line["address"]) for line in lines}
+    assert len(found) == len(lines)
+    return found
+
+
+def functions_in(text: str) -> set[str]:
+    """The functions in a text of SQL, and the shift that BigQuery has no function for."""
+    sql = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    return set(re.findall(r"\b([A-Z_]+)\(", sql)) | ({">>"} if ">>" in sql else set())
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "databricks", "trino"])
+def test_every_function_that_no_server_ran_is_documented(dialect: str) -> None:
+    used = functions_in((GOLDEN / f"{dialect}.sql").read_text(encoding="utf-8"))
+    known = {function for of, function in documented() if of == dialect}
+    assert used | OPERATORS == known
+    for (of, function), (semantics, address) in documented().items():
+        assert of != dialect or address.startswith("https://") or "not found" in semantics, function
+
+
+def test_a_function_without_a_line_would_be_found() -> None:
+    assert functions_in("-- NO(1)\nSELECT SUM(ROUND(x) >> 3)") == {"SUM", "ROUND", ">>"}

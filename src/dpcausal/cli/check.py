@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcausal.cli.experiment import read_experiment
-from dpcausal.cli.options import read_study
+from dpcausal.cli.options import TableAddress, read_study
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def check(
             "Schema.to_toml.",
         ),
     ],
-    table: Annotated[
-        str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
-    ],
+    table: TableAddress,
     policy: Annotated[
         Path | None,
         typer.Option(

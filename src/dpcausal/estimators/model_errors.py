@@ -104,11 +104,11 @@ class PropensityError:
         coefficients, information = shrunk, np.eye(len(shrunk))
         for _ in range(_STEPS):  # the information half way, which makes the correction one of second order
             information = fitted_on.units * _information((shrunk + coefficients) / 2, fitted_on.moments) * weights
-            correction = np.linalg.solve(information, ridge)
+            correction = np.linalg.lstsq(information, ridge, rcond=None)[0]
             most = _MAX_CORRECTION * float(np.linalg.norm(shrunk))
             correction *= min(1.0, most / max(float(np.linalg.norm(correction)), 1e-12))
             coefficients = shrunk + correction
-        spread = np.linalg.solve(information, inverse) * perturbation.tilt_sds
+        spread = np.linalg.lstsq(information, inverse, rcond=None)[0] * perturbation.tilt_sds
         corrected = released + np.linalg.pinv(lines).T @ (coefficients - shrunk)
         return cls(tuple(map(float, corrected * root)), coefficients, spread @ spread.T, arms)
 
@@ -140,7 +140,7 @@ class PropensityError:
             weights = np.hstack([treated / share, np.zeros_like(treated)])
             alone = np.concatenate([clipped[0], np.zeros_like(clipped[0])])
         elif estimand == "ATO":
-            overlap = control @ np.linalg.solve(control + treated, treated)
+            overlap = control @ np.linalg.lstsq(control + treated, treated, rcond=None)[0]
             weights = np.hstack([share * overlap, (1 - share) * overlap]) / overlap[0, 0]
             alone = np.zeros(2 * len(share * overlap))
         else:

@@ -28,7 +28,8 @@ Got = TypeVar("Got")
 
 _HALF = 20
 _MOST_SUMS = 20
-"""How many expressions are added up in one pass: at 300,000 rows 20 took half a minute, and 26 did not end in one."""
+"""How many expressions are added up in one pass, which reads the columns of these alone. Measured at a million rows: 40
+in one pass took twice the processor time of two passes of 20, 60 more than three times that of three, 30 the same."""
 
 _PROBES = 8
 """Tasks that look whether workers can run a kernel; Spark decides which workers get them."""
