@@ -154,7 +154,8 @@ class Killer:
 
 def asked(folder: Path, queries: Sequence[Query], kills: int, largest: str) -> dict[str, Any]:
     """Ask a new cluster; so many workers are killed, in queries that are spread over all."""
-    lines, killed = {}, {}
+    lines: dict[str, Any] = {}
+    killed: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory(prefix="dpcausal-spark-") as place, cluster(Path(place)) as made:
         spark = session(made.master, largest)
         frame = spark.read.parquet(str(folder)).repartition(PARTITIONS)
@@ -169,7 +170,7 @@ def asked(folder: Path, queries: Sequence[Query], kills: int, largest: str) -> d
             if killer.tasks:
                 killed[query.name] = killer.tasks
                 made.start_worker()
-        heap = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]  # noqa: SLF001
+        heap = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # noqa: SLF001
         pools = heap.getMemoryPoolMXBeans()
         peak = sum(pool.getPeakUsage().getUsed() for pool in pools if str(pool.getType().name()) == "HEAP")
         spark.stop()
