@@ -19,7 +19,11 @@ OF = ["age", "smoker", "ward"]
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", labels=("old", "new"), undeclared=0),
     outcome=dpc.Real("y", 0, 1),
-    covariates=[dpc.Real("age", 20, 80), dpc.Binary("smoker"), dpc.Category("ward", ["a", "b", "c"])],
+    covariates=[
+        dpc.Real("age", 20, 80),
+        dpc.Binary("smoker", missing=0),
+        dpc.Category("ward", ["a", "b", "c"], missing="c"),
+    ],
 )
 N = 8_000
 

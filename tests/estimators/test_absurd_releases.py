@@ -70,8 +70,8 @@ OVERWRITTEN: dict[str, Callable[[int], Sequence[float]]] = {
     "large": lambda count: [1e4] * count,
     "negative": lambda count: [-1e4] * count,
     "alternating": lambda count: [1e3 * (-1) ** place for place in range(count)],
-    "wild": lambda count: np.random.default_rng(count).standard_cauchy(count) * 1e3,
-    "small": lambda count: np.random.default_rng(count).normal(0, 1e-9, count),
+    "wild": lambda count: list(np.random.default_rng(count).standard_cauchy(count) * 1e3),
+    "small": lambda count: list(np.random.default_rng(count).normal(0, 1e-9, count)),
 }
 ASKED = [each for each in TARGETS if asks(each)]
 FIRSTS = {each.estimator: each for each in reversed(ASKED)}
