@@ -154,7 +154,8 @@ class Killer:
 
 def asked(folder: Path, queries: Sequence[Query], kills: int, largest: str) -> dict[str, Any]:
     """Ask a new cluster; so many workers are killed, in queries that are spread over all."""
-    lines, killed = {}, {}
+    lines: dict[str, Any] = {}
+    killed: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory(prefix="dpcausal-spark-") as place, cluster(Path(place)) as made:
         spark = session(made.master, largest)
         frame = spark.read.parquet(str(folder)).repartition(PARTITIONS)

@@ -111,6 +111,30 @@ def test_negative_numbers_are_shifted_without_being_negative() -> None:
     ]
 
 
+@pytest.mark.parametrize("start", [-2 * GRID, 1 - GRID, -513, 0, 7, GRID])
+@pytest.mark.parametrize(("bits", "count"), [(0, 9), (1, 8), (9, 8), (10, 200), (15, 63), (18, 8)])
+def test_bins_of_one_width_are_the_same_by_a_shift(start: int, bits: int, count: int) -> None:
+    number = Bin(Ticks("outcome"), tuple(start + (place << bits) for place in range(count)))
+    edges = np.array(number.edges)
+    near = np.concatenate([units()["outcome"], edges - 1, edges, edges + 1]).clip(-GRID, GRID)
+    expected = evaluate([number], {"outcome": near})[0]
+    assert np.broadcast_to(evaluator(sql(number))({"outcome": near.astype(object)}), len(near)).tolist() == (
+        expected.tolist()
+    )
+    assert fetched(sql(number), "whole") == evaluate([number], units())[0].tolist()
+    read = sqlglot.parse_one(f"SELECT {sql(number)} AS number FROM units", dialect="duckdb", into=sge.Select)
+    (found,) = query_ranges(read, COLUMNS, Rules({})).values()
+    assert found.is_bounded
+    assert "CASE" not in sql(number) or not bits or abs(number.edges[-1]) > 2 * GRID
+
+
+def test_bins_of_other_widths_are_cases() -> None:
+    edges = [place << 9 for place in range(9)]
+    assert sql(Bin(Ticks("outcome"), tuple(edges))) == "LEAST(GREATEST((((outcome + 1048576) >> 9) - 2047), 0), 9)"
+    for other in (edges[:7], [3 * edge for edge in edges], [*edges[:8], edges[8] + 1]):
+        assert "CASE" in sql(Bin(Ticks("outcome"), tuple(other)))
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -6,6 +6,7 @@ shifted, since engines round these differently.
 """
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from dpcausal.errors import QueryError
@@ -30,6 +31,7 @@ MOST_RUNS = 4_096
 """How many different neighbours a table may have in an SQL text."""
 
 _NARROW = 2**31 - 1
+_FEWEST_SHIFTED = 8
 _EXACT = 2**53
 
 
@@ -101,7 +103,8 @@ def _whole(number: Number) -> _Text:  # noqa: PLR0911 (one case for each kind)
             then = _whole(number.number)
             return _Text(f"(CASE WHEN {_condition(number.condition)} THEN {then.text} ELSE 0 END)", then.wide)
         case Bin():
-            return _Text(_cases(_whole(number.number).text, number), wide=False)
+            shifted = _shifted(number)
+            return _Text(_cases(_whole(number.number).text, number), wide=False) if shifted is None else _whole(shifted)
         case Lookup():
             return _looked_up(number)
     raise AssertionError(f"no text for {type(number).__name__}")
@@ -203,6 +206,17 @@ def _cases(place: str, number: Bin) -> str:
     reached = [(count, edge) for count, edge in enumerate(number.edges, start=1) if given.low < edge <= given.high]
     cases = " ".join(f"WHEN {place} >= {edge} THEN {count}" for count, edge in reversed(reached))
     return f"(CASE {cases} ELSE {number.low} END)" if cases else str(number.low)
+
+
+def _shifted(number: Bin) -> Number | None:
+    """Return a bin as a shift, where bins have one width, a power of two: engines try one case after the other."""
+    edges, size = number.edges, number.number.size
+    if len(edges) < _FEWEST_SHIFTED or max(size, abs(edges[0]), abs(edges[-1])) > 2 * GRID:
+        return None
+    width, *others = {high - low for low, high in pairwise(edges)}
+    if others or width < 2 or width.bit_count() != 1:
+        return None
+    return Clip(Shift(number.number + (width - edges[0]), width.bit_length() - 1), 0, len(edges))
 
 
 def _runs(number: Lookup) -> list[tuple[int, int, int]]:
