@@ -1,5 +1,6 @@
 """The page of the reference about the command line, from the commands' own help: `python -m checks.commands`."""
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
@@ -39,7 +40,16 @@ def taken(command: Any) -> list[tuple[str, str]]:  # noqa: ANN401
     """Return what a command takes: each argument and option, and what its help says."""
     context = command.context_class(command)
     records = [each.get_help_record(context) for each in command.params]
-    return [(name, " ".join(text.split())) for name, text in filter(None, records) if "--help" not in name]
+    return [(spelled(name), " ".join(text.split())) for name, text in filter(None, records) if "--help" not in name]
+
+
+def spelled(name: str) -> str:
+    """Return an option as it is written with its value, and an argument as usage has it."""
+    return (
+        re.sub(r" <(\w+)[^>]*>", lambda kind: f"={kind[1].upper()}", name)
+        if name.startswith("-")
+        else name.split(maxsplit=1)[0].upper()
+    )
 
 
 def described_option(name: str, text: str) -> str:
@@ -57,7 +67,9 @@ def described(command: Any, words: tuple[str, ...], shared: Container[tuple[str,
             yield f"`{' '.join(pieces)}`"
     if own := [each for each in takes if each not in shared]:
         yield listed(own)
-    if others := [f"`{name.split()[0]}`" for name, text in takes if (name, text) in shared and name.startswith("--")]:
+    if others := [
+        f"`{name.split('=')[0]}`" for name, text in takes if (name, text) in shared and name.startswith("--")
+    ]:
         yield f"Also takes {', '.join(others)}."
 
 
