@@ -102,6 +102,15 @@ def counted(runs: Sequence[Sequence[dpc.ArmDecision]]) -> dict[str, list[float]]
     return {what: [round(share, 4) for share in shares] for what, shares in found.items()}
 
 
+def decisions_table(result: dict[str, Any]) -> str:
+    """Return the table of docs/experiments.md: what was done at the last look or before."""
+    lines = ["truth | looks | runs | shipped | stopped for harm", "--- | --- | --- | --- | ---"]
+    for cell in result["scenes"]:
+        last = (f"{100 * cell[what][-1]:.1f} %" for what in ("shipped", "stopped for harm"))
+        lines.append(" | ".join([cell["scene"], str(cell["looks"]), str(result["runs"]), *last]))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
 def main() -> None:
     """Simulate, and print or store."""
     options = argparse.ArgumentParser(description=__doc__)

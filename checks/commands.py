@@ -1,6 +1,7 @@
 """The page of the reference about the command line, from the commands' own help: `python -m checks.commands`."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from dpcausal.cli import app
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 HEAD = """# The command line
 
-`dpcausal COMMAND --help` prints what this page says of a command.
+`dpcausal COMMAND --help` prints what this page says of a command: its arguments in capitals, and its options.
+Several commands take these:
 """
+SHARED = 3
+"""What so many commands take is told once."""
 SECTIONS = {
     "init": "## A study\n\nIn this order; [how to read their output](../planning.md).\n",
     "audit": "## The audit\n\n[What it attacks](../audit.md), and its results.\n",
@@ -31,19 +35,35 @@ def all_commands(command: Any = None, words: tuple[str, ...] = ("dpcausal",)) ->
         yield from all_commands(each, (*words, name))
 
 
-def described(command: Any, words: tuple[str, ...]) -> Iterator[str]:  # noqa: ANN401
-    """Yield what a command's help says, as Markdown: its paragraphs, its usage, and a table of what it takes."""
-    context = command.context_class(command, info_name=words[-1])
-    takes = [
-        record for each in command.params if (record := each.get_help_record(context)) and "--help" not in record[0]
-    ]
+def taken(command: Any) -> list[tuple[str, str]]:  # noqa: ANN401
+    """Return what a command takes: each argument and option, and what its help says."""
+    context = command.context_class(command)
+    records = [each.get_help_record(context) for each in command.params]
+    return [(name, " ".join(text.split())) for name, text in filter(None, records) if "--help" not in name]
+
+
+def described_option(name: str, text: str) -> str:
+    """Return what help says of an argument or an option; an argument is required unless it has a default."""
+    return escaped(text if name.startswith("-") else text.removesuffix("[required]").rstrip())
+
+
+def described(command: Any, words: tuple[str, ...], shared: Container[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
+    """Yield what a command's help says, as Markdown: its paragraphs, its usage, and a list of what it takes."""
+    context, takes = command.context_class(command, info_name=words[-1]), taken(command)
     yield "\n\n".join(escaped(" ".join(part.split())) for part in (command.help or "").split("\n\n"))
     if not getattr(command, "commands", None):
         pieces = [piece.strip("{}").upper() for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-        yield f"`{' '.join([*words, *pieces])}{' [OPTIONS]' if any('--' in name for name, _ in takes) else ''}`"
-    if takes:
-        rows = [f"| `{name}` | {escaped(' '.join(text.split()))} |" for name, text in takes]
-        yield "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
+        if pieces:
+            yield f"`{' '.join(pieces)}`"
+    if own := [each for each in takes if each not in shared]:
+        yield listed(own)
+    if others := [f"`{name.split()[0]}`" for name, text in takes if (name, text) in shared and name.startswith("--")]:
+        yield f"Also takes {', '.join(others)}."
+
+
+def listed(takes: Iterable[tuple[str, str]]) -> str:
+    """Return a list of arguments and options."""
+    return "\n".join(f"- `{name}`: {described_option(name, text)}" for name, text in takes)
 
 
 def escaped(text: str) -> str:
@@ -55,18 +75,26 @@ def escaped(text: str) -> str:
     return "`".join(parts)
 
 
+def command_of(words: tuple[str, ...]) -> Any:  # noqa: ANN401
+    """Return a command by its words."""
+    command: Any = get_command(app)
+    for word in words[1:]:
+        command = command.commands[word]
+    return command
+
+
 def page() -> str:
     """Return the page."""
-    parts = [HEAD]
-    for words in all_commands():
+    commands = {words: command_of(words) for words in all_commands()}
+    times = Counter(each for command in commands.values() for each in taken(command))
+    shared = sorted(each for each in times if times[each] >= SHARED)
+    parts = [HEAD, f"{listed(shared)}\n"]
+    for words, command in commands.items():
         if len(words) == 2 and words[1] in SECTIONS:
             parts.append(SECTIONS[words[1]])
-        command: Any = get_command(app)
-        for word in words[1:]:
-            command = command.commands[word]
         if len(words) > 1:
             parts.append(f"### {' '.join(words)}\n")
-        parts += [f"{part}\n" for part in described(command, words)]
+        parts += [f"{part}\n" for part in described(command, words, shared)]
     return "\n".join(parts)
 
 

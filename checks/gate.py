@@ -2,20 +2,19 @@
 
 Tests that wait for a server leave a core free, which the other parts use. The tests print as they go; another part
 prints when it ends, and once more at the very end if it failed. Last come the CPU seconds of each part and of the tests
-by folder. `python -m checks.gate --write` also stores them in `checks/seconds.json`, whose sum has a budget.
+by folder. Where all parts pass they are stored in `checks/seconds.json`, whose sum has a budget; commit it.
 
 Seconds of costly tests count apart: they are not spent where nothing that the tests need changed. Those of every file
 are in `checks/passed.json`, with the digest of what passed.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,11 +81,8 @@ def whole(parts: Mapping[str, float]) -> float:
     return INSTALLATION + sum(parts.values())
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Run every part, print what failed and what each took, and fail if one did."""
-    parser = argparse.ArgumentParser(prog="python -m checks.gate", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="store the seconds where all parts pass")
-    chosen = parser.parse_args(words)
     with TemporaryDirectory() as folder, ThreadPoolExecutor(1) as beside:
         file = Path(folder) / "seconds.json"
         others = [beside.submit(run, name) for name in BESIDE]
@@ -105,7 +101,7 @@ def main(words: Sequence[str] | None = None) -> None:
     print(
         f"{'costly':<12} {sum(costly.values()):13.0f} CPU s more; where all run, about {passed.seconds_of_tests():.0f}"
     )
-    if chosen.write and not failed:
+    if not failed:
         rounded = {name: round(seconds, 1) for name, seconds in sorted(told["tests"].items())}
         stored = {"parts": {name: round(seconds) for name, seconds in spent.items()}, "tests": rounded}
         passed.SECONDS.write_text(f"{json.dumps(stored, indent=1)}\n", encoding="utf-8")

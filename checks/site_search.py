@@ -9,7 +9,7 @@ found.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import log
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,24 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 def faults(index: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names for which another page comes first."""
+    counts = counted(index)
     for page, names in NAMES.items():
         for name in names:
-            first = next(iter(ranked(index, name)), "no page")
+            first = next(iter(ranked(index, name, counts)), "no page")
             if first != page.removesuffix(".md") + "/":
                 yield f"the search for {name} finds {first} first, and not {page}"
 
 
-def ranked(index: Mapping[str, Any], name: str) -> list[str]:
-    """Return the pages that the theme's search finds for one word, best first; `index` is its search_index.json."""
+def counted(index: Mapping[str, Any]) -> list[dict[str, Counter[str]]]:
+    """Return how often each field of each entry has each word; `index` is the theme's search_index.json."""
+    separator, fields = index["config"]["separator"], index["config"]["fields"]
+    return [{field: Counter(_words(entry.get(field, ""), separator)) for field in fields} for entry in index["docs"]]
+
+
+def ranked(index: Mapping[str, Any], name: str, counts: Sequence[Mapping[str, Counter[str]]]) -> list[str]:
+    """Return the pages that the theme's search finds for one word, best first; `counts` are those of the index."""
     separator = index["config"]["separator"]
     fields = {field: settings["boost"] for field, settings in index["config"]["fields"].items()}
-    documents = index["docs"]
-    counts = [{field: Counter(_words(entry.get(field, ""), separator)) for field in fields} for entry in documents]
     # A name with a hyphen is several words, of which the last may go on.
     *whole_words, beginning = _words(name, separator)
     rarities: dict[str, float] = {}
@@ -55,7 +60,7 @@ def ranked(index: Mapping[str, Any], name: str) -> list[str]:
         if word in whole_words or word.startswith(beginning):
             rarities[word] = _rarity(sum(word in words for entry in counts for words in entry.values()), len(counts))
     scores: dict[str, float] = {}
-    for entry, words in zip(documents, counts, strict=True):
+    for entry, words in zip(index["docs"], counts, strict=True):
         matched = rarities.keys() & set().union(*words.values())
         if not matched:
             continue

@@ -451,7 +451,11 @@ def test_a_report_of_a_file_refuses_the_study_of_another_estimator(tmp_path: Pat
     other = dpc.Study(name="a", question="b?", schema=SCHEMA, estimator=dpc.RegressionAdjustment(["x"]), epsilon=1.0)
     (tmp_path / "effect.json").write_text(EFFECT.to_json())
     for study, out, words in (
-        (other.to_toml(), "report.html", "with method 'difference in means adjusted by regression"),
+        (
+            other.to_toml(),
+            "report.html",
+            "with estimator 'regression_adjustment', not one with estimator 'difference_in_means'",
+        ),
         (STUDY, "no folder/report.html", "cannot be written"),
         (STUDY, "report.html", "Wrote"),
     ):

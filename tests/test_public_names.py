@@ -83,3 +83,11 @@ def test_a_name_whose_extra_is_missing_says_which(code: str) -> None:
         "The library cryptography, which signs and masks messages, is not installed.\n\n"
         'Hint: pip install "dpcausal[federation]".\n'
     )
+
+
+def test_commands_whose_extra_is_missing_are_listed_and_say_which() -> None:
+    run = "from typer.testing import CliRunner\nfrom dpcausal.cli import app\n"
+    assert "Run a site" in told(f"{run}print(CliRunner().invoke(app, ['--help']).output)")
+    message = told(f"{run}done = CliRunner().invoke(app, ['site', 'key', 'north'])\nprint(done.exit_code, done.output)")
+    assert message.startswith("2 Error: The library cryptography")
+    assert 'pip install "dpcausal[federation]"' in message

@@ -1,5 +1,6 @@
 """All tables of this suite, by name."""
 
+from benchmarks.ordinary.confounders import CONFOUNDERS
 from benchmarks.ordinary.earlier import EARLIER
 from benchmarks.ordinary.hospital import HOSPITAL
 from benchmarks.ordinary.table import missing_covariates, missing_outcomes
@@ -25,7 +26,8 @@ GROUPS = {
     "seen before": EARLIER,
     "missing outcomes": OUTCOMES_MISSING,
     "missing covariates": COVARIATES_MISSING,
+    "many confounders": CONFOUNDERS,
 }
-"""Tables by what they are for. Estimators may have been tuned on all but the first group."""
+"""Tables by what they are for. Estimators may have been tuned on all but the first group and the last."""
 
 TABLES = {table.name: table for group in GROUPS.values() for table in group}

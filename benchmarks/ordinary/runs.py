@@ -47,6 +47,7 @@ def _strata(table: Table, n: int) -> Estimator | None:
 ESTIMATORS: dict[str, Callable[[Table, int], Estimator | None]] = {
     "first ranked": lambda table, n: first_ranked(table, n).best,
     "doubly robust": lambda table, _: dpc.DoublyRobust(covariates=table.names),
+    "doubly robust, ATO": lambda table, _: dpc.DoublyRobust(covariates=table.names, estimand="ATO"),
     "weighting, ATE": lambda table, _: dpc.InverseWeighting(covariates=table.names),
     "weighting, ATO": lambda table, _: dpc.InverseWeighting(covariates=table.names, estimand="ATO"),
     "regression": lambda table, _: dpc.RegressionAdjustment(covariates=table.names),

@@ -80,18 +80,20 @@ dp_real <- function(name, low, high, missing = NULL, missing_codes = NULL, indic
 
 #' @rdname declarations
 #' @export
-dp_binary <- function(name, values = c(0, 1), labels = NULL, missing = NULL, aliases = NULL, strict = FALSE) {
+dp_binary <- function(name, values = c(0, 1), labels = NULL, missing = NULL, aliases = NULL, strict = FALSE,
+                      indicator = FALSE) {
   declaration("column", "binary", list(
     name = name, values = several(values), labels = several(labels), missing = missing, aliases = aliases_of(aliases),
-    strict = strict
+    strict = strict, indicator = indicator
   ))
 }
 
 #' @rdname declarations
 #' @export
-dp_category <- function(name, values, missing = NULL, aliases = NULL, strict = FALSE) {
+dp_category <- function(name, values, missing = NULL, aliases = NULL, strict = FALSE, indicator = FALSE) {
   declaration("column", "category", list(
-    name = name, values = several(values), missing = missing, aliases = aliases_of(aliases), strict = strict
+    name = name, values = several(values), missing = missing, aliases = aliases_of(aliases), strict = strict,
+    indicator = indicator
   ))
 }
 

@@ -1,5 +1,6 @@
-"""Deployment files: units that systemd accepts, a compose file, and command lines that the product understands."""
+"""Deployment files: units that systemd accepts, a compose file, command lines that the product understands, and SQL."""
 
+import ast
 import re
 import shlex
 import shutil
@@ -7,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import jinja2
 import pytest
 import yaml
 from typer.main import get_command
@@ -182,3 +185,33 @@ def test_image_and_units_have_what_their_services_need() -> None:
     (extras,) = re.findall(r"^ARG EXTRAS=(.*)$", (DEPLOY / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {"federation", "console"} <= set(extras.split(","))
     assert "dpcausal[federation,console]" in (DEPLOY / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_product_understands_the_command_lines_of_the_scheduled_experiment(tmp_path: Path) -> None:
+    tree = ast.parse((DEPLOY / "experiments" / "checkout_dag.py").read_text(encoding="utf-8"))
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg == "bash_command"]
+    commands = [ast.literal_eval(each.value) for each in calls]
+    templates = [shlex.split(re.sub(r"{{.*?}}", "2", each)) for each in commands if each.startswith("dpcausal ")]
+    (tmp_path / "checkout.toml").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        names = [parsed(words[1:], tmp_path) for words in templates]
+    assert names == ["dpcausal experiment run", "dpcausal experiment watch"]
+
+
+def test_the_users_of_the_scheduled_experiment_are_one_record_each_also_without_events() -> None:
+    models = DEPLOY / "experiments" / "models"
+    text = (models / "users.sql").read_text(encoding="utf-8")
+    query = jinja2.Template(text).render(ref=lambda name: name, config=lambda **_: "")
+    database = duckdb.connect()
+    database.execute(
+        "CREATE TABLE assignments AS SELECT * FROM (VALUES (1, 'old', 1, DATE '2026-01-01'), "
+        "(2, 'new', 1, DATE '2026-01-01')) AS t(user_id, arm, week, assigned_at)"
+    )
+    database.execute(
+        "CREATE TABLE events AS SELECT * FROM (VALUES (1, DATE '2026-01-02', 30.0), (1, DATE '2026-01-03', 90.0), "
+        "(1, DATE '2026-01-09', 5.0)) AS t(user_id, happened_at, revenue)"
+    )
+    assert sorted(database.execute(query).fetchall()) == [(1, "old", 1, 100.0, 1), (2, "new", 1, 0.0, 0)]
+    (model,) = yaml.safe_load((models / "users.yml").read_text(encoding="utf-8"))["models"]
+    assert {each["name"] for each in model["columns"]} <= {each[0] for each in database.description}

@@ -16,7 +16,7 @@ from checks import evidence, mkdocs_hooks
 from checks.closure import ROOT, Sources
 from checks.evidence import Evidence
 
-SHOWS_NOTHING = {"data.md", "design.md", "for/researcher.md", "proofs/sites.md"}
+SHOWS_NOTHING = {"data.md", "design.md", "proofs/sites.md"}
 """Pages that name the command of a benchmark and show no figure of it."""
 
 

@@ -21,7 +21,7 @@ def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, *failing: str) -> str
     monkeypatch.chdir(folder)
     monkeypatch.setattr(passed, "SECONDS", folder / "stored.json")
     with pytest.raises(SystemExit) as ended:
-        gate.main(["--write"])
+        gate.main()
     return ended.value.code
 
 
@@ -45,7 +45,7 @@ def test_seconds_are_stored_without_those_of_costly_tests(tmp_path: Path, monkey
 
 def test_gate_is_within_its_budget() -> None:
     if not passed.SECONDS.is_file():
-        pytest.skip("no stored seconds: `python -m checks.gate --write` writes them where all parts pass")
+        pytest.skip("no stored seconds: a gate of which all parts pass writes them")
     parts = json.loads(passed.SECONDS.read_text(encoding="utf-8"))["parts"]
     assert gate.whole(parts) <= gate.BUDGET, "make a test cheaper, or mark it costly: see CONTRIBUTING.md"
 

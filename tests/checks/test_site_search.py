@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checks import site_search
-from checks.site_search import NAMES, check, faults, ranked
+from checks.site_search import NAMES, check, counted, faults, ranked
 
 FIELDS = {"title": {"boost": 1e3}, "text": {"boost": 1.0}, "tags": {"boost": 1e6}}
 """As the theme's plugin writes them, and the separator too."""
@@ -60,12 +60,12 @@ def test_ranking_is_the_themes() -> None:
         page("boosted/", "Noise", boost=2),
         page("none/", "Denoise"),
     )
-    assert ranked(site, "noise") == ["longer/", "boosted/", "title/", "section/", "text/"]
+    assert ranked(site, "noise", counted(site)) == ["longer/", "boosted/", "title/", "section/", "text/"]
 
 
 def test_last_word_of_a_name_may_go_on_and_others_may_not() -> None:
     site = index(page("a/", "DP CATEs"), page("b/", "DPCI CATE"), page("c/", "(CATE)"))
-    assert ranked(site, "DP-CATE") == ["a/", "b/"]
+    assert ranked(site, "DP-CATE", counted(site)) == ["a/", "b/"]
 
 
 def test_check_reads_the_index_of_a_site(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
     for words, told in (
         (("--ledger", "other.db"), "the ledger that paid"),
         (("--study", "other.toml"), "an effect of this study, with epsilon 2.0"),
-        (("--study", "robust.toml"), "an effect of this study, with method"),
+        (("--study", "robust.toml"), "an effect of this study, with estimator"),
     ):
         refused = dpcausal("report", "effect.json", *words)
         assert refused.exit_code == 2

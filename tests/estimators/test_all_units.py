@@ -19,7 +19,7 @@ UNITS = 20_000
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t"),
     outcome=dpc.Real("y", 0, 100),
-    covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b", "c"])],
+    covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b", "c"], missing="c")],
 )
 NAMES = ["age", "ward"]
 ALL, COMPLETE = dpc.RegressionAdjustment(NAMES, include_missing=True), dpc.RegressionAdjustment(NAMES)

@@ -50,6 +50,7 @@ def test_estimate_and_error_are_those_of_the_wald_ratio(protects: Protects) -> N
     assert effect.contrasts.value("share of compliers") == pytest.approx(first, abs=0.01)
 
 
+@pytest.mark.slow  # tests/statistics compares the same without chance
 def test_noise_is_as_large_as_it_says() -> None:
     vault, _ = source()
     effects = [dpc.ComplierEffect("took").estimate(vault, epsilon=1.0) for _ in range(300)]
@@ -156,7 +157,7 @@ def test_with_interaction_it_is_the_ratio_of_standardised_differences() -> None:
 
 def test_noise_with_covariates_is_as_large_as_it_says_and_shared() -> None:
     vault, _ = adjusted_source(declared=DECLARED)
-    effects = [dpc.ComplierEffect("took", covariates=NAMES).estimate(vault, epsilon=1.0) for _ in range(150)]
+    effects = [dpc.ComplierEffect("took", covariates=NAMES).estimate(vault, epsilon=1.0) for _ in range(80)]
     spread = np.std([effect.estimate for effect in effects])
     assert spread == pytest.approx(np.mean([effect.privacy_sd for effect in effects]), rel=0.2)
     assert all(effect.contrasts is not None for effect in effects)

@@ -34,7 +34,7 @@ TABLE = pa.table(
         "smoker": RANDOM.integers(0, 2, N),
     }
 )
-COLUMNS: list[Column] = [dpc.Real("creatinine", 0, 15), dpc.Real("age", 0, 150), dpc.Binary("smoker")]
+COLUMNS: list[Column] = [dpc.Real("creatinine", 0, 15), dpc.Real("age", 0, 150), dpc.Binary("smoker", missing=0)]
 SCHEMA = dpc.Schema(dpc.Treatment("arm"), dpc.Real("y", 0, 1), COLUMNS)
 COVARIATES = ("creatinine", "age", "smoker")
 EIGHT = dpc.Guarantee(epsilon=8.0)

@@ -14,7 +14,7 @@ from tests.support.engines import fresh_noise
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
-    covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"])],
+    covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"], missing="r")],
 )
 
 # The effect is 0.2 x, so that each estimand has an effect of its own; a difference in means is far from all of them.
@@ -87,7 +87,9 @@ def test_four_queries_share_the_guarantee() -> None:
 
 def test_many_moments_have_all_of_delta() -> None:
     effect = dpc.DoublyRobust(covariates=["x", "k", "z"]).estimate(
-        dpc.Rehearsal(replace(SCHEMA, covariates=[*SCHEMA.covariates, dpc.Category("z", list("abcd"))]), n=5_000),
+        dpc.Rehearsal(
+            replace(SCHEMA, covariates=[*SCHEMA.covariates, dpc.Category("z", list("abcd"), missing="d")]), n=5_000
+        ),
         epsilon=1.0,
         delta=1e-6,
     )

@@ -132,6 +132,7 @@ def test_cells_are_named_by_values_and_added_up() -> None:
     assert found == pytest.approx(expected, rel=5e-3)
 
 
+@pytest.mark.slow  # tests/statistics compares the same without chance
 def test_noise_is_what_noise_does_to_the_estimate() -> None:
     table = vault(cells())
     guarantees = [3.0 + 1e-6 * place for place in range(24)]

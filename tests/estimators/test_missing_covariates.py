@@ -3,14 +3,15 @@
 import math
 import re
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.estimators import covariate_scales
-from dpcausal.estimators.covariate_scales import missing_price
+from dpcausal.estimators import missing_covariates
+from dpcausal.estimators.missing_covariates import missing_price
 from dpcausal.queries import MissingCovariates
 from dpcausal.results.effect import Estimator
 from tests.support.engines import fresh_noise
@@ -137,7 +138,7 @@ def test_intervals_allow_for_values_that_numbers_with_typical_ones_lack(
 def test_counting_values_that_are_not_missing_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = dpc.DoublyRobust(covariates=FOUR).estimate(dpc.Rehearsal(typical(), n=20_000), epsilon=1.0)
     assert sum(each.epsilon for each in plan.receipts) == pytest.approx(1)
-    monkeypatch.setattr(covariate_scales, "_MISSING_WORST", 0.0)
+    monkeypatch.setattr(missing_covariates, "_WORST", 0.0)
     before = dpc.DoublyRobust(covariates=FOUR).estimate(dpc.Rehearsal(typical(), n=20_000), epsilon=1.0)
     assert any("nobody counts them: a, b, c, d" in text for text in before.assumptions)
     widths = [high - low for low, high in (plan.interval(), before.interval())]
@@ -154,14 +155,15 @@ def test_values_with_a_declared_one_in_their_place_are_the_analysts_statement() 
 @pytest.mark.parametrize("n", [10, 5_000, 20_000, 10**6, 10**10])
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 0.7, 1.0, 3.3, 50.0])
 def test_price_of_counting_covariates_is_a_small_power_of_two_and_noise_hides_little(n: int, epsilon: float) -> None:
-    price = missing_price(MissingCovariates(FOUR), dpc.Rehearsal(typical(), n=n), dpc.Guarantee(epsilon=epsilon))
+    rehearsal, most = dpc.Rehearsal(typical(), n=n), dpc.Guarantee(epsilon=epsilon)
+    price = missing_price(MissingCovariates(FOUR), rehearsal, most, 1 / 30)
     noise_sd = 4 * 2**0.5 / n
     if price is None:
-        assert noise_sd / (epsilon / 30) > 0.02 or epsilon < 1e-4
+        assert noise_sd / (epsilon / 30) > 0.005 or epsilon < 1e-4
         return
     assert math.log2(price.epsilon).is_integer()
     assert price.epsilon <= epsilon / 30
-    assert noise_sd / price.epsilon <= 0.0401
+    assert noise_sd / price.epsilon <= 0.01001
     assert noise_sd / price.epsilon >= 0.00249 or price.epsilon == 2**-19  # no more is paid than is of use
 
 
@@ -174,6 +176,108 @@ def test_a_trial_does_not_pay_for_values_that_confound_nothing() -> None:
         assert result.effect
         assert len(result.effect.receipts) == asked
         assert not any("nobody counts" in text for text in result.effect.assumptions)
+
+
+NUMBERS = [dpc.Real(name, -6, 6) for name in FOUR]
+LISTED = {
+    "binary": [dpc.Binary(name) for name in FOUR],
+    "category": [dpc.Category(name, ["low", "middle", "high"]) for name in FOUR],
+}
+
+
+def listed(kind: str, how: str, share: float, n: int = 20_000) -> pa.Table:
+    """Four strong confounders of two or three values; each lacks this share, by chance or by value. The effect is 1."""
+    random = np.random.default_rng(5)
+    codes = random.integers(0, 2 if kind == "binary" else 3, (4, n))
+    x = ((codes - codes.mean()) / codes.std()).sum(axis=0)
+    treated = (random.random(n) < 1 / (1 + np.exp(-0.5 * x))).astype(int)
+    y = np.clip(10 + treated + 0.6 * x + random.normal(0, 1, n), 0, 20)
+    gone = random.random((4, n)) < (share if how == "by chance" else 2 * share * (codes == 1))
+    values = np.array([0, 1] if kind == "binary" else ["low", "middle", "high"], dtype=object)
+    seen = {name: pa.array(np.where(gone[at], None, values[codes[at]]).tolist()) for at, name in enumerate(FOUR)}
+    return pa.table({"t": treated, "y": y, **seen})
+
+
+def of_lists(kind: str) -> dpc.Schema:
+    return dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 20, missing=10), LISTED[kind])
+
+
+COMPARING: dict[str, Estimator] = {
+    "regression": dpc.RegressionAdjustment(FOUR),
+    "doubly robust": dpc.DoublyRobust(FOUR),
+    "weighting": dpc.InverseWeighting(FOUR, estimand="ATO"),
+    "stratification": dpc.Stratification(by=FOUR),
+}
+
+
+@pytest.mark.parametrize("name", COMPARING)
+@pytest.mark.parametrize(("kind", "how"), [("binary", "by chance"), ("binary", "by value"), ("category", "by chance")])
+def test_intervals_allow_for_values_that_listed_covariates_lack(name: str, kind: str, how: str) -> None:
+    """As long as nobody counted them, they covered in 3 of 270 runs with a tenth missing in two or four."""
+    effect = COMPARING[name].estimate(fresh_noise(listed(kind, how, 0.1), of_lists(kind)), epsilon=4.0)
+    low, high = effect.interval()
+    assert low < 1 < high < low + 1
+    assert any(note.startswith("units without a value: a about ") for note in effect.notes)
+    assert not any("nobody counts" in text for text in effect.assumptions)
+    assert "a is missing" in effect.method
+
+
+@pytest.mark.parametrize("name", COMPARING)
+@pytest.mark.parametrize("kind", ["listed", "numbers"])
+def test_reports_take_the_indicators_that_answers_add(name: str, kind: str) -> None:
+    """Otherwise it would depend on the data whether there is a report."""
+    schema = of_lists("binary") if kind == "listed" else replace(typical(), covariates=NUMBERS)
+    table = listed("binary", "by chance", 0.1, 5_000) if kind == "listed" else confounded(0.1, 5_000)
+    study = dpc.Study(name="s", question="?", schema=schema, estimator=COMPARING[name], epsilon=20)
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=20))
+    effect = study.evaluate(vault).effect
+    assert effect
+    assert "is missing" in effect.method
+    assert dpc.Report.of(effect, study, vault.ledger, date=date(2026, 1, 1)).verdict
+
+
+def test_one_count_is_asked_where_nothing_is_missing_and_all_where_some_is() -> None:
+    queries = []
+    for share in (0.0, 0.1):
+        source = fresh_noise(listed("binary", "by chance", share), of_lists("binary"))
+        effect = dpc.RegressionAdjustment(FOUR).estimate(source, epsilon=1.0)
+        queries.append([each.query for each in effect.receipts])
+        assert sum(each.epsilon for each in effect.receipts) == pytest.approx(1)
+        assert len([text for text in effect.notes if "units without a value" in text]) == (share > 0)
+    assert queries == [
+        ["missing_covariates", "regression_moments"],
+        ["missing_covariates"] * 2 + ["regression_moments"],
+    ]
+
+
+def test_where_noise_hides_which_covariate_lacks_values_any_of_them_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing_covariates, "_EACH_PART", 1e-6)
+    source = fresh_noise(listed("binary", "by chance", 0.02), of_lists("binary"))
+    effect = dpc.RegressionAdjustment(FOUR).estimate(source, epsilon=1.0)
+    assert "units without a value: too few of each to tell of which (noisy)" in effect.notes[0]
+    assert effect.bias_bound > 0.05
+
+
+def test_a_listed_value_that_is_declared_for_missing_ones_is_not_counted() -> None:
+    columns = [dpc.Category(name, ["low", "middle", "high", "unknown"], missing="unknown") for name in FOUR]
+    schema = replace(of_lists("category"), covariates=columns)
+    effect = dpc.RegressionAdjustment(FOUR).estimate(
+        fresh_noise(listed("category", "by chance", 0.1), schema), epsilon=4.0
+    )
+    assert [each.query for each in effect.receipts] == ["regression_moments"]
+    assert not any("nobody counts" in text for text in effect.assumptions)
+
+
+def test_declared_indicators_of_listed_covariates_enter_models_and_are_counted() -> None:
+    columns = [dpc.Binary(name, missing=0, indicator=True) for name in FOUR]
+    schema = replace(of_lists("binary"), covariates=columns)
+    names = [column.name for column in schema.covariates]
+    assert names[:2] == ["a", "a is missing"]
+    source = fresh_noise(listed("binary", "by chance", 0.1), schema)
+    effect = dpc.RegressionAdjustment(names).estimate(source, epsilon=4.0)
+    low, high = effect.interval()
+    assert low < 1 < high
+    assert "missing_covariates" in [each.query for each in effect.receipts]
 
 
 @pytest.mark.parametrize("propensity", [None, 0.5])

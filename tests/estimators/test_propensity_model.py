@@ -17,7 +17,7 @@ from dpcausal.vault.table import open_table
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0, labels=("usual care", "training")),
     outcome=dpc.Real("y", 0, 1),
-    covariates=[dpc.Real("x", 10, 30), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b")],
+    covariates=[dpc.Real("x", 10, 30), dpc.Category("k", ["p", "q", "r"], missing="r"), dpc.Binary("b", missing=0)],
 )
 NAMES = ("x", "k", "b")
 

@@ -26,7 +26,7 @@ from dpcausal.schema.columns import Column
 from dpcausal.source import RecordingSource
 from dpcausal.uncertainty.interval import NoiseTerm
 
-COVARIATES: list[Column] = [dpc.Binary("sex"), dpc.Real("age", 18, 100), dpc.Real("creatinine", 0, 15)]
+COVARIATES: list[Column] = [dpc.Binary("sex", missing=0), dpc.Real("age", 18, 100), dpc.Real("creatinine", 0, 15)]
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("score", 0, 100), covariates=COVARIATES)
 BY = ["sex", "age", "creatinine"]
 

@@ -66,6 +66,7 @@ def test_without_interaction_there_is_one_regression() -> None:
     assert "with one effect for all" in str(effect)
 
 
+@pytest.mark.slow  # tests/statistics compares the same without chance
 def test_reported_noise_matches_its_spread() -> None:
     """Over many releases of one table the estimate varies by privacy_sd."""
     declared = dpc.Real("x", 0, 2, typical=(0.1, 1.9), transform="linear")  # no counts, so that the table is cached

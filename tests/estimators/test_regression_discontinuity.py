@@ -54,6 +54,7 @@ def test_estimate_and_error_are_those_of_least_squares(protects: Protects, below
     assert dpc.Effect.from_json(effect.to_json()) == effect
 
 
+@pytest.mark.slow  # tests/statistics compares the same without chance
 def test_noise_is_as_large_as_it_says() -> None:
     source = fresh_noise(pa.table(columns_of()), schema_of())
     design = dpc.RegressionDiscontinuity("risk", 10, 8)

@@ -62,6 +62,7 @@ def test_regression_sampling_sd_matches_the_spread_of_estimates() -> None:
     assert 0.8 < ratio([effect.standard_error or 0 for effect in effects], [each.estimate for each in effects]) < 1.25
 
 
+@pytest.mark.slow  # tests/statistics compares the same without chance
 def test_regression_noise_sd_matches_the_spread_of_estimates() -> None:
     """Most of it in the adjustment: the noise in the arms' totals, which is told apart from it, is a small part."""
     source, estimator = fresh_noise(table(20_000, 0, apart=2.0), DECLARED), dpc.RegressionAdjustment(covariates=OF)

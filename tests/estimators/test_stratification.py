@@ -13,9 +13,9 @@ from dpcausal.vault.answers.stratum_contrasts import strata
 from dpcausal.vault.table import open_table
 
 COVARIATES: list[dpc.Real | dpc.Binary | dpc.Category] = [
-    dpc.Category("ward", ["a", "b", "c"]),
+    dpc.Category("ward", ["a", "b", "c"], missing="c"),
     dpc.Real("age", 20, 80),
-    dpc.Binary("smoker"),
+    dpc.Binary("smoker", missing=0),
 ]
 BY: list[str | dpc.Cut] = ["ward", dpc.Cut("age", [40, 60]), "smoker"]
 

@@ -55,6 +55,8 @@ def test_mismatch_stops_and_an_early_look_waits() -> None:
     odd = replace(card, sample_ratio=replace(card.sample_ratio, p_value=1e-9))
     (decision,) = odd.decisions
     assert (decision.action, decision.harm) == ("stop", False)
+    assert {check.status for check in decision.checks} == {"not judged"}
+    assert "within its margin" not in odd.to_html()
     hidden = replace(card, effects=tuple(replace(each, no_interval="too small") for each in card.effects))
     assert {check.status for check in hidden.decisions[0].checks} == {"no interval"}
     assert [each.action for each in hidden.decisions] == ["wait"]

@@ -368,3 +368,18 @@ def test_a_metric_that_is_hardly_known_does_not_flatten_the_others() -> None:
     assert all(0 <= low <= high <= 100 for low, high in drawn)
     assert all(high - low > 5 for low, high in drawn[1:])
     assert drawn[0][1] == 100
+
+
+def test_units_within_is_where_privacy_widens_an_interval_by_that_share() -> None:
+    experiment = dpc.Experiment(
+        name="units",
+        treatment=dpc.Treatment("arm"),
+        metrics=[dpc.Metric(dpc.Real("spent", 0, 100, missing=0)), dpc.Metric(dpc.Binary("bought", missing=0))],
+        epsilon=1.0,
+    )
+    for within in (0.05, 0.2):
+        units = experiment.rehearsed(10_000).units_within(within)
+        for metric, n in units.items():
+            (line,) = (each for each in experiment.rehearsed(n).lines if each.metric == metric)
+            assert math.hypot(1, line.privacy_sd / line.sampling_sd) == pytest.approx(1 + within, rel=0.002)
+    assert f"{experiment.rehearsed(10_000).units_within()['spent']:,}" in str(experiment.rehearsed(10_000))

@@ -16,6 +16,7 @@ from dpcausal.pooling import RULES, Rule, leave_one_out, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import median_sd
 from dpcausal.release import Receipt
+from dpcausal.results.effect import Estimator
 from dpcausal.results.site_share import SiteShare
 from dpcausal.uncertainty.interval import NoiseTerm, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate, JointNoise
@@ -469,3 +470,34 @@ def test_pooled_means_are_weighted_like_the_effects() -> None:
     assert means.sampling[0][0] == pytest.approx((0.75**2 + 0.25**2) * 1e-4)
     assert [term.scales[0] for term in means.noise] == pytest.approx([0.0075, 0.0025])
     assert pool(sites | {"south": effect(0.1)}, "sample_size").arm_means is None
+
+
+def test_what_defines_an_estimand_decides_and_not_its_words() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("ward", ["a", "b"])]
+    )
+    source = dpc.Rehearsal(schema, n=5_000)
+
+    def by(estimator: Estimator) -> dpc.Effect:
+        return estimator.estimate(source, epsilon=1.0)
+
+    plain, adjusted = by(dpc.DifferenceInMeans()), by(dpc.RegressionAdjustment(covariates=["ward"]))
+    both = pool({"a": dataclasses.replace(plain, estimand="ATE"), "b": adjusted}, "sample_size")
+    assert both.defining == {}
+    assert not both.estimator
+    for other in (
+        by(dpc.Stratification(by=["ward"], cap=3)),
+        by(dpc.InverseWeighting(covariates=["ward"], estimand="ATO")),
+        by(dpc.QuantileEffects()),
+    ):
+        with pytest.raises(QueryError, match="the same estimand at all sites"):
+            pool(
+                {
+                    "a": dataclasses.replace(plain, estimand="the same"),
+                    "b": dataclasses.replace(other, estimand="the same"),
+                },
+                "sample_size",
+            )
+    caps = {str(cap): by(dpc.Stratification(by=["ward"], cap=cap)) for cap in (3, 4)}
+    with pytest.raises(QueryError, match="'cap': 3"):
+        pool(caps, "sample_size")

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
+from dpcausal.audit.losses import OUTSIDE, UNKNOWN, Claim, claims, small_kinds
 from dpcausal.audit.neighbours import Record, record
 from dpcausal.audit.tables import catalogue_of
 from dpcausal.errors import QueryError, SchemaError
@@ -76,7 +76,7 @@ def largest_loss(claim: Claim) -> float:
     losses = []
     for rest in RESTS:
         outside: dict[str, Any] = {}  # who leaves by the arm leaves the same table, whatever the unit was
-        for kind in (*KINDS, dict(KINDS[0]) | {"age": None}) if claim.query.indicated else KINDS:
+        for kind in (*KINDS, dict(KINDS[0]) | UNKNOWN) if claim.query.indicated else KINDS:
             left = OUTSIDE if claim.guarantee.protects == "record" else without_outcome(kind)
             if repr(left) not in outside:
                 outside[repr(left)] = claim.answer(catalogue.assemble([*rest, left]))

@@ -34,7 +34,7 @@ def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
         "guarantee": dpc.Guarantee(epsilon=1.0),
         "assumptions": ("arms are comparable without adjustment, as in a randomised trial", *schema.data_handling),
         "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
-        "estimator": {"name": "difference_in_means"},
+        "estimator": {"name": "difference_in_means", "with_interval": True},
     }
     return dpc.Effect(**parts | changes)
 

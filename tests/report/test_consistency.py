@@ -131,7 +131,7 @@ def test_effect_of_another_estimator_is_refused(study: dpc.Study, schema: dpc.Sc
             with nullcontext() if other == place else pytest.raises(StudyError, match="an effect of this study, with"):
                 Report.of(effect, each, date=DAY)
     both = dict.fromkeys(("north", "south"), effects[0])
-    with pytest.raises(StudyError, match="with name 'regression_adjustment', covariates"):
+    with pytest.raises(StudyError, match="with estimator 'regression_adjustment', not one"):
         Report.of(dpc.pool(both), studies[3], date=DAY)
     Report.of(dpc.pool(both), studies[0], date=DAY)
 

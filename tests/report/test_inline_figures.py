@@ -48,7 +48,8 @@ def test_width_by_source_ends_with_the_interval(made: Made) -> None:
 def test_picture_shows_smallest_effect_planned_interval_and_alt_text(name: str) -> None:
     report = EXAMPLES[name]()
     html = report.to_html()
-    assert html.count('stroke-dasharray="5 4"') == 4  # two lines, and two in the key
+    panels = 1 if report.planned is None else 2
+    assert html.count('stroke-dasharray="5 4"') == 2 * panels + 2  # two lines in each, and two in the key
     assert ("planned: ±" in html) == (report.planned is not None)
     alt = re.findall(r'role="img" aria-label="([^"]+)"', html)[0]
     assert "half-width with sampling error" in alt

@@ -224,8 +224,10 @@ def test_view_has_scales_indicators_and_the_score_0_of_a_missing_value() -> None
     for wrong in ("sex", "y", "nothing"):
         with pytest.raises(SchemaError, match="covariates that are numbers"):
             schema.scaled({wrong: SKEWED})
-        with pytest.raises(SchemaError, match="covariates that are numbers"):
+    for wrong in ("y", "nothing"):
+        with pytest.raises(SchemaError, match="indicators of covariates"):
             schema.scaled({}, [wrong])
+    assert [column.name for column in schema.scaled({}, ["sex"]).covariates][-2:] == ["sex", "sex is missing"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Every estimator gives the closed form of its estimand, and prints the errors that it has."""
 
+from collections.abc import Collection
+
 import pytest
 
 import dpcausal as dpc
@@ -7,6 +9,7 @@ from dpcausal.estimators.base import BaseEstimator
 from tests.statistics.case import Case
 from tests.statistics.cases import CASES, WITHOUT_A_CASE, estimators_in, results
 from tests.statistics.checks import CHECKS
+from tests.support.slow import SLOW
 
 pytestmark = pytest.mark.xdist_group("statistics")  # in one process: they share what was estimated
 
@@ -14,16 +17,18 @@ COSTLY = pytest.mark.costly("tests/statistics/estimators")  # cases are found in
 
 
 IN_EVERY_RUN = {"difference in means", "distribution functions", "inverse weighting, ATT", "subgroup effects"}
-"""The others are costly: the same code gives the same verdict. What is expected to fail never passes, and so runs."""
+"""The others are costly: the same code gives the same verdict. What is expected to fail never passes: it is slow."""
 
 
-def stays(case: Case, check: str) -> bool:
-    return case.name in IN_EVERY_RUN or check in case.pending
+def marks_of(case: Case, check: str) -> Collection[pytest.MarkDecorator]:
+    if check in case.pending:
+        return (SLOW,)
+    return () if case.name in IN_EVERY_RUN else (COSTLY,)
 
 
 @pytest.mark.parametrize(
     ("name", "check"),
-    [pytest.param(case.name, check, marks=() if stays(case, check) else COSTLY) for case in CASES for check in CHECKS],
+    [pytest.param(case.name, check, marks=marks_of(case, check)) for case in CASES for check in CHECKS],
 )
 def test_check_passes(name: str, check: str, request: pytest.FixtureRequest) -> None:
     evidence = results(name)

@@ -174,10 +174,10 @@ COLUMNS: list[dpc.Real | dpc.Binary | dpc.Category] = [
     dpc.Real("cell", -1e70, 1e70, 7, scale=Scale([(-1e70, -0.5), (0, 0), (1, 2**-21), (1 + 2**-52, 0.5)])),
     dpc.Binary("cell"),
     dpc.Binary("cell", values=("no", "yes"), missing="no"),
-    dpc.Category("cell", [-1, 0, 1, 2], missing=0),
+    dpc.Category("cell", [-1, 0, 1, 2], missing=0, indicator=True),
     dpc.Category("cell", [0.1, -7.5, 0]),
     dpc.Category("cell", ["a", "it's", "back\\slash"], strict=True),
-    dpc.Category("cell", ["a", "É"], aliases={"a": ["A+"]}),
+    dpc.Category("cell", ["a", "É"], aliases={"a": ["A+"]}, indicator=True),
 ]
 TREATMENTS = [
     dpc.Treatment("cell"),
@@ -195,7 +195,7 @@ def rules() -> list[tuple[str, str, Texts]]:
     schemas += [
         (f"missing {_shown(each)}", "covariate_1", dpc.Schema(usual, outcome, [each]))
         for each in COLUMNS
-        if isinstance(each, Real) and each.indicator
+        if each.indicator
     ]
     schemas += [(_shown(each), "outcome", dpc.Schema(usual, each)) for each in COLUMNS if isinstance(each, dpc.Binary)]
     schemas += [(_shown(each), name, dpc.Schema(each, outcome)) for each in TREATMENTS for name in ("treatment", "arm")]
@@ -230,11 +230,11 @@ THREE_ARMS = dpc.Schema(
     dpc.Treatment("arm", arms=("old", "new", "none"), compare="new"),
     dpc.Real("spend", 0, 100),
     [
-        dpc.Binary("bought"),
-        dpc.Real("age", 18, 90, indicator=True),  # which some queries see in any case
-        dpc.Category("ward", ["a", "b", "c"]),
+        dpc.Binary("bought", indicator=True),  # which some queries see in any case
+        dpc.Real("age", 18, 90, indicator=True),
+        dpc.Category("ward", ["a", "b", "c"], indicator=True),
         dpc.Real("before", 0, 100, indicator=True),
-        dpc.Category("stage", [-1, 0, 1, 2], missing=0),
+        dpc.Category("stage", [-1, 0, 1, 2], missing=0, indicator=True),
     ],
 )
 TYPES: dict[str, Family] = {

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import dpcausal
+from dpcausal.cli.check import inspected
 from dpcausal.cli.options import ledger_address
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.errors import DpcausalError, RefusedError, StudyError
@@ -29,6 +30,7 @@ from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.results.effect import Effect
 from dpcausal.study.diagnostics import DIAGNOSTICS
 from dpcausal.study.file import read_estimator, read_parameters
+from dpcausal.study.secondary import read_secondary
 from dpcausal.study.study import Study
 
 Document = dict[str, Any]
@@ -39,6 +41,9 @@ _PER_DAY = {"date": 1, "time": 86_400}
 _YEARS = (-719_162, 2_932_896)
 """The first day of year 1 and the last of year 9999, in days since 1970."""
 _MEASURES = ("risk_ratio", "relative_lift", "odds_ratio", "number_needed_to_treat")
+
+_CURVES = ("subgroup_effects", "r_learner", "dr_learner")
+_SEVERAL = ("by", "covariates")
 
 _vaults: dict[int, dpcausal.Vault] = {}
 """The open vaults, by the number that R knows them by."""
@@ -153,6 +158,45 @@ def run_study(vault: int, study: str) -> Document:
     }
 
 
+def check(schema: Document, table: str) -> list[str]:
+    """Return what whoever keeps a table should know of it; not private."""
+    return list(inspected(table, dpcausal.Schema.from_dict(schema)))
+
+
+def read_experiment(toml: str) -> Document:
+    """Check an experiment that was written before; return its declaration."""
+    read = dpcausal.Experiment.from_toml(toml)
+    return {"toml": read.to_toml(), "schema": read.schema.to_dict()}
+
+
+def plan_experiment(experiment: str, n: int, typical: Document) -> Document:
+    """Return the scorecard to expect."""
+    return _scorecard(dpcausal.Experiment.from_toml(experiment).rehearsed(n, typical))
+
+
+def run_experiment(vault: int, experiment: str, look: int | None = None) -> Document:
+    """Run an experiment: the ledger is debited first."""
+    return _scorecard(dpcausal.Experiment.from_toml(experiment).run(_open(vault), look))
+
+
+def estimate_curve(vault: int, estimator: Document, epsilon: float, delta: float = 0.0) -> Document:
+    """Estimate effects that vary: the ledger is debited first."""
+    if estimator["name"] not in _CURVES:
+        raise StudyError(problem=f"No curve is called {estimator['name']!r}", hint=f"name one of {', '.join(_CURVES)}.")
+    numbers = {"epsilon": epsilon, "delta": delta}
+    listed = {
+        name: [value] if name in _SEVERAL and isinstance(value, str) else value for name, value in estimator.items()
+    }
+    made = read_secondary({"curve": listed | numbers})["curve"].estimate(_open(vault))
+    return {"json": made.to_json(), "text": str(made)}
+
+
+def curve_lines(curve: str, level: float, at: Document | None = None) -> list[Document]:
+    """Return the effects at profiles, with simultaneous intervals; they cost nothing."""
+    read = dpcausal.EffectCurve.from_json(curve)
+    return _finite_lines(dpcausal.tidy(read, at=at, level=level, backend="pyarrow").to_pylist())
+
+
 def read_effect(text: str) -> Document:
     """Read an effect that dpcausal wrote, at one site or pooled over several."""
     try:
@@ -218,6 +262,12 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         estimate,
         diagnose,
         run_study,
+        check,
+        read_experiment,
+        plan_experiment,
+        run_experiment,
+        estimate_curve,
+        curve_lines,
         read_effect,
         lines,
         measures,
@@ -241,6 +291,11 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "verdict": diagnosis.verdict,
         "found": diagnosis.found,
     }
+
+
+def _scorecard(scorecard: dpcausal.Scorecard) -> Document:
+    rows = dpcausal.tidy(scorecard, backend="pyarrow").to_pylist()
+    return {"json": scorecard.to_json(), "text": str(scorecard), "lines": _finite_lines(rows)}
 
 
 def _lines(effect: Effect, level: float) -> list[Document]:

@@ -103,21 +103,25 @@ def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Record]:
     ]
 
 
+UNKNOWN = dict.fromkeys(("ward", "age", "smoker"))
+"""The covariates of a unit of which nothing is known."""
+
+
 def all_pairs(
-    size: int, protects: Protects, *, missing: bool = False, ageless: bool = False
+    size: int, protects: Protects, *, missing: bool = False, unknown: bool = False
 ) -> Iterator[tuple[tuple[Record, ...], Record, Record]]:
     """Yield all tables of so many units, less one, with outcomes at the ends, and all two units that may be the last.
 
     One of the two may be in an arm that is not declared or, where arms are public, without an outcome. Where that puts
     it outside the comparison, it leaves. With `missing` both may be without an outcome in any case, and with
-    `ageless` without an age.
+    `unknown` without any covariate.
     """
     public = {"record": (), "record_within_arm": ("treat",), "outcome": ("treat", "ward", "age")}[protects]
     lacking = [OUTSIDE] if protects == "record" else []
     if missing or protects != "record":
         lacking += [dict(kind) | {"score": None} for kind in small_kinds((0.0,))]
-    if ageless:
-        lacking += [dict(kind) | {"age": None} for kind in small_kinds((0.0,))]
+    if unknown:
+        lacking += [dict(kind) | UNKNOWN for kind in small_kinds((0.0,))]
     kinds = [*small_kinds(outcomes=(0.0, 2.5, 7.5, 10.0)), *lacking]
     changes = [(a, b) for a, b in itertools.combinations(kinds, 2) if all(a[name] == b[name] for name in public)]
     for rest in itertools.combinations_with_replacement(small_kinds(), size - 1):
@@ -143,7 +147,7 @@ def worst_of_all(claim: Claim, sizes: tuple[int, ...]) -> tuple[float, Pair, int
     most, where, tried = -1.0, Pair("", (), {}, {}), 0
     for size in sizes:
         query = claim.query
-        allowed = {"missing": query.counts_missing, "ageless": bool(query.indicated)}
+        allowed = {"missing": query.counts_missing, "unknown": bool(query.indicated)}
         for rest, before, after in all_pairs(size, claim.guarantee.protects, **allowed):
             lost = claim.loss(answer((*rest, before)), answer((*rest, after)))
             tried += 1

@@ -263,6 +263,7 @@ _VARIANTS: tuple[Target, ...] = (
         DELTA,
     ),
     of_query("MissingCovariates", MissingCovariates(["age"]), "record"),
+    of_query("MissingCovariates, any", MissingCovariates(["age", "smoker"], each=False), "record"),
     of_query("MissingOutcomes", MissingOutcomes(), "record"),
     Target("MissingOutcomes, outcomes", _COUNT_MISSING, "outcome", complete=False, counts_missing=True),
     of_query("MissingOutcomes, Gaussian", MissingOutcomes(), "record", DELTA),

@@ -1,32 +1,54 @@
 """The command line: `dpcausal`."""
 
+from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
-from dpcausal.cli import certificates, operation  # noqa: F401 (add commands to federation and site)
 from dpcausal.cli.audit import audit
 from dpcausal.cli.check import check
-from dpcausal.cli.console import add_coordinator_console, add_site_console
 from dpcausal.cli.experiment import experiment
-from dpcausal.cli.federation import federation
 from dpcausal.cli.init import init
 from dpcausal.cli.ledger import ledger
-from dpcausal.cli.mailbox import mailbox
 from dpcausal.cli.plan import plan
 from dpcausal.cli.population import population
 from dpcausal.cli.report import report
 from dpcausal.cli.run import run
-from dpcausal.cli.site import site
-from dpcausal.cli.site_decisions import add_decision_commands
 from dpcausal.errors import CertificateError, DpcausalError, StudyError
 from dpcausal.utils.plain_text import check_plain_text
 
 
+class _ManySites(TyperCommand):
+    """A group of commands that needs an extra: it is loaded when it is used, and its help is known before."""
+
+    @cached_property
+    def group(self) -> Any:  # noqa: ANN401 (a group of typer)
+        """The group itself."""
+        group = get_group(getattr(import_module("dpcausal.cli.many_sites"), str(self.name)))
+        group.help = self.help
+        return group
+
+    @property
+    def commands(self) -> Any:  # noqa: ANN401 (as of a group)
+        """The commands of the group."""
+        return self.group.commands
+
+    def make_context(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 (as the parent has it)
+        """Return a context in which the group runs."""
+        return self.group.make_context(*given, **named)
+
+
 class _FriendlyErrors(TyperGroup):
     """Commands that print errors without a traceback."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 (as the parent has it)
+        super().__init__(**settings)
+        for name, words in _MANY_SITES.items():
+            self.add_command(_ManySites(name, help=words))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (as the parent has it)
         """Parse the command line. It is printed later, so it must not contain control characters."""
@@ -45,15 +67,16 @@ class _FriendlyErrors(TyperGroup):
             raise typer.Exit(3 if isinstance(error, CertificateError) else 2) from None
 
 
+_MANY_SITES = {
+    "site": "Run a site: review studies, approve them, answer requests.",
+    "federation": "Coordinate a federation: send a study to many sites, and pool their answers.",
+}
+
 app = typer.Typer(cls=_FriendlyErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (init, check, plan, run, report, audit):
     app.command()(command)
-add_decision_commands(site)
-add_site_console(site)
-add_coordinator_console(federation)
-for group in (ledger, population, experiment, site, federation):
+for group in (ledger, population, experiment):
     app.add_typer(group)
-federation.add_typer(mailbox)
 
 
 def _print_version(wanted: bool) -> None:

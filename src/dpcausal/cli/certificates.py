@@ -3,19 +3,21 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
-from dpcausal.cli.private_files import unlock, unlock_site
+from dpcausal.cli.private_files import site_key, unlocked
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import Network, account, site
-
-if TYPE_CHECKING:
-    from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key, check_passphrase
+from dpcausal.federation.protocol.transport import read_bounded
+from dpcausal.federation.site.policy import KEY, Policy
+from dpcausal.federation.transports.mailbox.poller import announce_rotation
 
 Days = Annotated[int, typer.Option(min=1, help="The validity of the certificates, in days.")]
 
@@ -28,7 +30,6 @@ KeyFile = Annotated[
 @federation.command("renew")
 def renew_network(folder: WorkspaceFolder, days: Days = 365) -> None:
     """Give the server and the requesters new certificates. The fingerprint stays, and sites need nothing new."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
     from dpcausal.federation.transports.nvflare.provision import renew  # noqa: PLC0415 (slow to load)
 
     network = Workspace(folder).network
@@ -47,8 +48,6 @@ def add_requester(
     days: Days = 365,
 ) -> None:
     """Create a key for another requester and, if there is a network, a kit for it."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-
     workspace = Workspace(folder)
     public = workspace.add_requester(requester).public
     typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{public}")
@@ -78,13 +77,11 @@ def rotate_site_key(
     """Replace the site's key by a new one, which the old one vouches for. Stop serve and poll first."""
     from dpcausal.federation.site.rotation import rotate_key  # noqa: PLC0415 (slow to load)
 
-    unlock_site(folder)
+    site_key(folder)
     mailbox = folder / "mailbox"
 
     def announce(record: str, *keys: "Key") -> None:
         if mailbox.is_dir():
-            from dpcausal.federation.transports.mailbox.poller import announce_rotation  # noqa: PLC0415 (an extra)
-
             announce_rotation(mailbox, record, *keys)
             typer.echo("The mailbox knows the new key; the coordinator learns it from there.")
 
@@ -99,9 +96,6 @@ def accept_site_key(
     record: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file that a site's rotation wrote.")],
 ) -> None:
     """Record the new key of a site in the roster, if the key in the roster vouches for it."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
-
     rotation = Workspace(folder).accept_key(read_bounded(record))
     if rotation is None:
         typer.echo("The roster has this key already, or had it before.")
@@ -112,8 +106,6 @@ def accept_site_key(
 @site.command("encrypt-key")
 def encrypt_site_key(folder: SiteFolder, key_file: KeyFile = None) -> None:
     """Encrypt the site's key with a passphrase, or change the passphrase."""
-    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (slow to load)
-
     _encrypt(Policy.read(folder).site, folder / KEY, key_file)
 
 
@@ -124,17 +116,12 @@ def encrypt_requester_key(
     key_file: KeyFile = None,
 ) -> None:
     """Encrypt a requester's key with a passphrase, or change the passphrase."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-
     _encrypt(requester, Workspace(folder).key_file(requester), key_file)
 
 
 def _encrypt(owner: str, file: Path, key_file: Path | None) -> None:
     """Encrypt a key file with the passphrase in a file, or with one that is typed."""
-    from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key, check_passphrase  # noqa: PLC0415 (an extra)
-
-    unlock(owner, file)
-    key = Key.read(owner, file)
+    key = unlocked(owner, file)
     if key_file:
         secret = key_file.read_text("utf-8").partition("\n")[0]
     else:

@@ -1,13 +1,14 @@
 """`dpcausal check`."""
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcausal.cli.experiment import read_experiment
-from dpcausal.cli.options import read_study
+from dpcausal.cli.options import TableAddress, read_study
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ def check(
             "Schema.to_toml.",
         ),
     ],
-    table: Annotated[
-        str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
-    ],
+    table: TableAddress,
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -46,13 +45,18 @@ def check(
     the arms, units with several records, and a first line that is not a header. Do not share the output, and do not
     choose bounds or values by it. The ledger is not used. Refused if a policy says allow_check = false.
     """
+    for line in inspected(table, _schema(study), policy):
+        typer.echo(line)
+
+
+def inspected(table: str, schema: "Schema", policy: Path | None = None) -> Iterator[str]:
+    """Yield what is to be known of a table, each line marked, unless a policy forbids it."""
     from dpcausal.vault.readers.inspection import inspect  # noqa: PLC0415 (slow to load)
 
-    schema = _schema(study)
     for file in _policies(policy, table):
         _check_allowed(file)
     for line in inspect(table, schema):
-        typer.echo(f"{MARK} {line}")
+        yield f"{MARK} {line}"
 
 
 def _schema(file: Path) -> "Schema":

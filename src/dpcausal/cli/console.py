@@ -8,9 +8,14 @@ import typer
 
 from dpcausal.cli.site import account
 from dpcausal.errors import StudyError
+from dpcausal.federation.console.accounts import Accounts
+from dpcausal.federation.console.settings import KEY
+from dpcausal.federation.coordinator.workspace import Workspace as Folder
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.people import People, Person, add_person
 
 if TYPE_CHECKING:
-    from dpcausal.federation.site.people import Person, Role
+    from dpcausal.federation.site.people import Role
 
 SiteFolder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The site's folder.")]
 Workspace = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The coordinator's workspace.")]
@@ -53,8 +58,6 @@ def coordinator_console(
 
 def create_console_key(folder: SiteFolder) -> None:
     """Create the key with which the console signs the decisions of people who logged in."""
-    from dpcausal.federation.console.settings import KEY  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.site import Site  # noqa: PLC0415
 
     site = Site(folder)
@@ -94,9 +97,6 @@ def add_coordinator_person(
     login: Annotated[str, typer.Option(help="The person's login at the console.")],
 ) -> None:
     """Add a person who may log in to the coordinator's console."""
-    from dpcausal.federation.coordinator.workspace import Workspace as Folder  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.site.people import Person, add_person  # noqa: PLC0415
-
     _ = Folder(folder).roster  # raises unless this is a workspace
     person = Person(name, cast("tuple[Role, ...]", tuple(dict.fromkeys(role))), login=login)  # which checks the roles
     add_person(folder, person)
@@ -105,8 +105,6 @@ def add_coordinator_person(
 
 def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
     """Return the person of a folder with this login, and the new password."""
-    from dpcausal.federation.site.people import People  # noqa: PLC0415 (slow to load)
-
     person = People.read(folder).with_login(login)
     if person is None:
         raise StudyError(
@@ -118,7 +116,5 @@ def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
 
 
 def _set_password(folder: Path, person: "Person", password: str) -> None:
-    from dpcausal.federation.console.accounts import Accounts  # noqa: PLC0415 (an extra)
-
     Accounts(folder).set_password(person.login, password)
     typer.echo(f"Set the password of {person.name}.")

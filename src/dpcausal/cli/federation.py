@@ -13,10 +13,15 @@ from rich.console import Console
 from rich.progress import Progress
 
 from dpcausal.cli.opened_mailbox import admit_joined_sites
-from dpcausal.cli.options import read_study
-from dpcausal.cli.private_files import PrivateFiles, unlock
+from dpcausal.cli.options import AsJson, read_study
+from dpcausal.cli.private_files import PrivateFiles, unlocked
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.errors import DpcausalError, RefusedError, StudyError, TransportError
+from dpcausal.federation.coordinator.workspace import Workspace, check_name
+from dpcausal.federation.protocol.messages import MEANINGS, Message
+from dpcausal.federation.protocol.signatures import Key, claimed_body
+from dpcausal.federation.protocol.transport import FileTransport, read_bounded
+from dpcausal.federation.transports.mailbox.transport import MailboxTransport, requester_client
 from dpcausal.utils.plain_text import is_plain_text
 
 if TYPE_CHECKING:
@@ -28,7 +33,6 @@ federation = typer.Typer(
     cls=PrivateFiles,
     name="federation",
     no_args_is_help=True,
-    help="Coordinate a federation: send a study to many sites, and pool their answers.",
 )
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The coordinator's workspace.")]
@@ -40,6 +44,7 @@ Files = Annotated[
 Kit = Annotated[
     Path | None, typer.Option(file_okay=False, help="Use NVFlare with this kit instead of the workspace's.")
 ]
+ByMailbox = Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")]
 
 Days = Annotated[float, typer.Option(help="For how many days a site may answer. Later ones refuse, and pay nothing.")]
 Protocol = Annotated[
@@ -62,7 +67,6 @@ def init(  # noqa: PLR0913, PLR0917
     """Create a workspace: a key and a roster, and with --host the authority and the server of a network."""
     if host:
         import dpcausal.federation.transports.nvflare  # noqa: F401, PLC0415 (raises before a file is written)
-    from dpcausal.federation.coordinator.workspace import Workspace, check_name  # noqa: PLC0415 (an extra)
 
     check_name(name or requester)
     workspace = Workspace.new(folder, requester)
@@ -82,8 +86,6 @@ def key(
     requester: Annotated[str, typer.Argument(help="The requester, if the workspace has several.")] = "",
 ) -> None:
     """Print a requester's public key, for the table of requesters in a site's policy."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-
     names = [requester] if requester else sorted(file.stem for file in folder.glob("*.key"))
     if len(names) != 1:
         raise StudyError(
@@ -97,7 +99,6 @@ def key(
 @federation.command()
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network, to read out to each site by telephone."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
     network = Workspace(folder).network
@@ -123,8 +124,6 @@ def admit(  # noqa: PLR0913, PLR0917
     days: Annotated[int, typer.Option(min=1, help="For NVFlare: the validity of its certificate.")] = 365,
 ) -> None:
     """Add a site to the roster, and with --request admit it to the network."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-
     workspace = Workspace(folder)
     known = workspace.roster.sites.get(site)
     if known and units is None and not units_unknown:  # its certificate is renewed
@@ -158,8 +157,6 @@ def admit(  # noqa: PLR0913, PLR0917
 
 def _is_of_a_requester(folder: Path, key: str) -> bool:
     """Return whether a public key is that of a key file in a workspace, as far as it can be read."""
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
-
     for file in folder.glob("*.key"):
         with suppress(DpcausalError):
             if Key.read("", file).public == key:
@@ -170,8 +167,6 @@ def _is_of_a_requester(folder: Path, key: str) -> bool:
 @federation.command()
 def sites(folder: Folder) -> None:
     """Print the tables of sites and settings that a study with secure sums needs, from the roster."""
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-
     keys = Workspace(folder).roster.keys
     if len(keys) < 2:
         raise StudyError(
@@ -197,7 +192,6 @@ def serve(folder: Folder) -> None:
     Sites that are revoked in the roster are disconnected within seconds. Exit status 3 if the certificate has expired
     or is not valid yet, at the start or later.
     """
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
     workspace = Workspace(folder)
@@ -218,8 +212,6 @@ def plan_weights(
 
     Numbers of units are those of the roster. Exit status 1 if a site would pay for a weight of 0.
     """
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-
     members = Workspace(folder).roster.sites.items()
     sizes = {name: member.units for name, member in members if member.units and not member.revoked}
     sizes |= dict(map(_sized, site or ()))
@@ -266,7 +258,6 @@ def ask(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Write a study's request to a file, for sites without a network, or leave it in the mailbox."""
     from dpcausal.federation.coordinator.dispatch import SILENT  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415
 
     if mailbox == (files is not None):
         raise StudyError(
@@ -295,7 +286,7 @@ def run(  # noqa: PLR0913, PLR0917
     study: StudyFile,
     files: Files = None,
     kit: Kit = None,
-    mailbox: Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")] = False,
+    mailbox: ByMailbox = False,
     timeout: Annotated[
         float | None,
         typer.Option(min=0, help="Seconds to wait in each attempt: 60; with --mailbox 120, with --files 0."),
@@ -306,16 +297,14 @@ def run(  # noqa: PLR0913, PLR0917
     ] = 1,
     days: Days = 30.0,
     protocol: Protocol = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ask every site that has not answered yet, and print the effect.
 
     Required diagnostics and secondary analyses are printed before it. Exit status 1 if too few sites answered, or a
     required diagnostic failed.
     """
-    requester = read_study(study).requester
-    transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
-    waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
+    transport, waits = _transport(folder, study, files, kit, timeout, mailbox=mailbox)
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         line = progress.add_task("asking", total=None)
 
@@ -345,17 +334,14 @@ def withdraw(  # noqa: PLR0913, PLR0917
     study: StudyFile,
     files: Files = None,
     kit: Kit = None,
-    mailbox: Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")] = False,
+    mailbox: ByMailbox = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait: as for run.")] = None,
 ) -> None:
     """Withdraw a study: sites that have not answered it refuse from then on, and pay nothing. Nobody is asked again.
 
     Exit status 1 if a site does not know of it yet: run the command again later. A site of protocol 4 never does.
     """
-    requester = read_study(study).requester
-    transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
-    waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
-    from dpcausal.federation.protocol.messages import MEANINGS  # noqa: PLC0415 (an extra)
+    transport, waits = _transport(folder, study, files, kit, timeout, mailbox=mailbox)
 
     found = _coordinator(folder, study, transport, timeout=waits, attempts=1).withdraw()
     for site, words in found.items():
@@ -380,15 +366,17 @@ def _evaluated(coordinator: "Coordinator") -> tuple["Effect", list[object]]:
     return result.checked_effect(), [*result.diagnoses.values(), *result.secondary.values()]
 
 
-def _transport(folder: Path, requester: str, files: Path | None, kit: Path | None) -> "Transport":
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.protocol.transport import FileTransport  # noqa: PLC0415
-
+def _transport(  # noqa: PLR0913 (options of a command)
+    folder: Path, study: Path, files: Path | None, kit: Path | None, timeout: float | None, *, mailbox: bool
+) -> "tuple[Transport, float]":
+    """Return what carries requests, and for how many seconds to wait for answers."""
+    if mailbox:
+        return _mailbox_transport(folder, study), 120.0 if timeout is None else timeout
     if files and kit:
         raise StudyError(expected="--files or --kit", got="both", hint="choose one of the two.")
     if files:
-        return FileTransport(files)
-    kit = kit or Workspace(folder).kit(requester)
+        return FileTransport(files), timeout or 0.0
+    kit = kit or Workspace(folder).kit(read_study(study).requester)
     check_folder_exists(
         kit, "pass --files FOLDER or --mailbox, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
@@ -396,13 +384,11 @@ def _transport(folder: Path, requester: str, files: Path | None, kit: Path | Non
     from dpcausal.federation.transports.nvflare.transport import FlareTransport  # noqa: PLC0415
 
     check_certificate(kit)
-    return FlareTransport(kit)
+    return FlareTransport(kit), 60.0 if timeout is None else timeout
 
 
 def _mailbox_transport(folder: Path, study: Path) -> "Transport":
     """Return the transport of the workspace's mailbox, after the sites that joined it were added to the roster."""
-    from dpcausal.federation.transports.mailbox.transport import MailboxTransport, requester_client  # noqa: PLC0415 (an extra)
-
     for site in admit_joined_sites(folder):
         typer.echo(f"{site} joined the mailbox, and is in the roster.", err=True)
     return MailboxTransport(requester_client(folder, read_study(study).requester))
@@ -410,22 +396,17 @@ def _mailbox_transport(folder: Path, study: Path) -> "Transport":
 
 def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: Any) -> "Coordinator":  # noqa: ANN401
     from dpcausal.federation.coordinator.coordinator import Coordinator  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.coordinator.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     requester = read_study(study).requester
     if (file := workspace.key_file(requester)).is_file():
-        unlock(requester, file)
+        unlocked(requester, file)
     key = workspace.key(requester)
     return Coordinator(study, workspace.roster, key, transport, store=workspace.store, **settings)
 
 
 def _stray_files(folder: Path, requests: Collection[str]) -> Iterator[str]:
     """Yield a line for each file that is not a message to one of these requests, with the reason."""
-    from dpcausal.federation.protocol.messages import Message  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
-
     for file in sorted(folder.glob("*")):
         name = str(file) if is_plain_text(str(file)) else ascii(str(file))
         try:

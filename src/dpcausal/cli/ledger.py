@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dpcausal.cli.options import (
     AsJson,
@@ -18,6 +15,7 @@ from dpcausal.cli.options import (
     count_of,
     ledger_address,
     open_ledger,
+    print_table,
     witness_address,
 )
 from dpcausal.errors import LedgerError, StudyError
@@ -73,12 +71,10 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
         typer.echo(json.dumps(document, allow_nan=False))
         return
     named = any(payment.study for payment in spent.payments)
-    table = Table("when", "query", "epsilon", "delta", *(["study"] if named else []))
-    for payment in spent.payments:
-        cells = [payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}"]
-        table.add_row(*map(Text, [*cells, payment.study] if named else cells))
-    if spent.payments:
-        Console(width=_WIDTH if named else None).print(table)  # a digest is shown whole, on however narrow a terminal
+    lines = [(each.at, each.query, f"{each.epsilon:g}", f"{each.delta:g}", each.study) for each in spent.payments]
+    if lines:  # a digest is shown whole, on however narrow a terminal
+        columns = ("when", "query", "epsilon", "delta", "study")[: 5 if named else 4]
+        print_table(columns, (line[: len(columns)] for line in lines), _WIDTH if named else None)
     for label, words in (
         ("data set", spent.data_set),
         *(("version", version) for version in spent.versions),

@@ -9,17 +9,23 @@ from shlex import quote
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dpcausal.cli.federation import Folder as Workspace
 from dpcausal.cli.federation import federation
 from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox
-from dpcausal.cli.options import AsJson
+from dpcausal.cli.options import AsJson, print_table
+from dpcausal.cli.private_files import site_key
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import site, warn_unconfirmed
 from dpcausal.errors import StudyError
+from dpcausal.federation.coordinator.workspace import Workspace as Opened
+from dpcausal.federation.operation.heartbeat import hold_lock, is_serving
+from dpcausal.federation.site.worker import run_in_subprocess
+from dpcausal.federation.transports.mailbox.authority import SERVER, fingerprint_of, last_day
+from dpcausal.federation.transports.mailbox.calls import CallFailedError
+from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in, join_mailbox
+from dpcausal.federation.transports.mailbox.settings import Mailbox
+from dpcausal.federation.transports.mailbox.transport import invite as send_invitation
 
 mailbox = typer.Typer(
     name="mailbox",
@@ -41,10 +47,6 @@ def create(
     days: Annotated[int, typer.Option(min=1, help="The validity of the server's certificate.")] = 365,
 ) -> None:
     """Create a mailbox in a workspace: its authority, the server's certificate, and the settings."""
-    from dpcausal.federation.coordinator.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.transports.mailbox.authority import fingerprint_of  # noqa: PLC0415
-    from dpcausal.federation.transports.mailbox.settings import Mailbox  # noqa: PLC0415
-
     names = sorted(file.stem for file in folder.glob("*.key"))
     if not names:
         raise StudyError(
@@ -102,8 +104,6 @@ def revoke(folder: Workspace, name: SiteName) -> None:
 @mailbox.command()
 def status(folder: Workspace, as_json: AsJson = False) -> None:
     """Print when each site polled last, and how many requests wait for it."""
-    from dpcausal.federation.transports.mailbox.authority import SERVER, last_day  # noqa: PLC0415 (an extra)
-
     sites = client_of(folder).call("GET", "/sites")["sites"]
     days = (last_day(folder / "mailbox" / SERVER) - datetime.now(UTC)).days
     now = datetime.now(UTC).timestamp()
@@ -120,17 +120,11 @@ def status(folder: Workspace, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"server": "reached", "certificate_days": days, "sites": found}, indent=1))
         return
     typer.echo(f"The server was reached; its certificate is valid for {days} days.")
-    table = Table("site", "last call", "requests waiting", "revoked")
-    for each in found:
-        ago = each["seconds_since_last_call"]
-        cells = (
-            each["site"],
-            "never" if ago is None else f"{ago} s ago",
-            each["waiting"],
-            "yes" if each["revoked"] else "",
-        )
-        table.add_row(*(Text(str(cell)) for cell in cells))
-    Console().print(table)
+    lines = (
+        (name, "never" if ago is None else f"{ago} s ago", waiting, "yes" if revoked else "")
+        for name, ago, waiting, revoked in (each.values() for each in found)
+    )
+    print_table(("site", "last call", "requests waiting", "revoked"), lines)
 
 
 @federation.command()
@@ -140,8 +134,6 @@ def invite(
     hours: Annotated[int, typer.Option(min=1, help="How long the invitation is valid.")] = 72,
 ) -> None:
     """Invite a site to the mailbox: print a token, which it uses once."""
-    from dpcausal.federation.transports.mailbox.transport import invite as send_invitation  # noqa: PLC0415 (an extra)
-
     authority = opened_mailbox(folder).authority
     invitation = send_invitation(client_of(folder), folder / "mailbox" / "invitations", name, authority, hours * 3600)
     typer.echo(
@@ -156,11 +148,7 @@ def join_site_to_mailbox(
     token: Annotated[str, typer.Argument(help="The token from the coordinator.")],
 ) -> None:
     """Join a mailbox with the coordinator's token: send it the site's public key."""
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
-    from dpcausal.federation.transports.mailbox.poller import join_mailbox  # noqa: PLC0415
-
-    key = Key.read(Policy.read(folder).site, folder / KEY)
+    key = site_key(folder)
     address = join_mailbox(folder / "mailbox", token, key)
     typer.echo(
         f"{key.owner} joined the mailbox at {address}. To answer requests, run: dpcausal site poll {quote(str(folder))}"
@@ -178,15 +166,7 @@ def poll(
     once: Annotated[bool, typer.Option("--once", help="Poll once, and exit with status 1 if that fails.")] = False,
 ) -> None:
     """Poll the mailbox and answer requests for approved studies, until stopped."""
-    from dpcausal.federation.operation.heartbeat import hold_lock, is_serving  # noqa: PLC0415
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
-    from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
-    from dpcausal.federation.transports.mailbox.calls import CallFailedError  # noqa: PLC0415
-    from dpcausal.federation.transports.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
-
-    place, pause = folder / "mailbox", _BETWEEN_RUNS if once else every
-    key = Key.read(Policy.read(folder).site, folder / KEY)
+    place, pause, key = folder / "mailbox", _BETWEEN_RUNS if once else every, site_key(folder)
     client, outbox = client_in(place, key), Outbox(place / "outbox")
     warn_unconfirmed(folder)
     poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, pause, place)

@@ -12,16 +12,22 @@ from dpcausal.cli.options import AsJson, count_of
 from dpcausal.cli.requirements import ask_to_confirm, check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import check_out, site
+from dpcausal.federation.coordinator.backup import backup_workspace, restore_workspace
+from dpcausal.federation.coordinator.notices import coordinator_notices
+from dpcausal.federation.coordinator.status import federation_status
+from dpcausal.federation.operation.channels import NotifySettings
+from dpcausal.federation.operation.notices import TEST, tell
+from dpcausal.federation.site.people import People
+from dpcausal.federation.site.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dpcausal.federation.coordinator.backup import RestoredWorkspace
-    from dpcausal.federation.operation.archive import Manifest
+    from dpcausal.federation.operation.archive import Manifest, Restored
     from dpcausal.federation.operation.health import Status
     from dpcausal.federation.operation.notices import Notice, Observed
-    from dpcausal.federation.site.backup import Restored
 
+Folder = Annotated[Path, typer.Argument(file_okay=False, help="The folder of the site, or of the coordinator.")]
 Listen = Annotated[str, typer.Option(help="Serve the metrics at this address, for instance 127.0.0.1:9464.")]
 Test = Annotated[bool, typer.Option("--test", help="Send a test message to everybody, and look for nothing new.")]
 Out = Annotated[Path, typer.Option(dir_okay=False, help="The new file to write.")]
@@ -30,35 +36,52 @@ Backup = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The b
 NewFolder = Annotated[Path, typer.Argument(help="The new folder.")]
 
 
-@site.command("status")
-def print_site_status(folder: SiteFolder, as_json: AsJson = False) -> None:
-    """Look at the site, without its table. Exit status 0 healthy, 1 needs attention, 2 broken."""
-    _print(_site_look(folder), as_json=as_json)
+def _add_looks(group: typer.Typer, status: "Callable[[Path], Status]", drill: "Callable[[Path], Status]") -> None:
+    """Add the commands that look at a site or at a coordinator, and change nothing."""
+
+    @group.command("status")
+    def print_status(folder: Folder, as_json: AsJson = False) -> None:
+        """Look at what runs here, without any table. Exit status 0 healthy, 1 needs attention, 2 broken."""
+        _print(status(folder), as_json=as_json)
+
+    @group.command("metrics")
+    def print_metrics(folder: Folder, listen: Listen = "") -> None:
+        """Print the status as Prometheus metrics, or serve them."""
+        from dpcausal.cli.metrics import exposition, serve  # noqa: PLC0415 (an extra)
+
+        if listen:
+            serve(lambda: status(folder), listen)
+        typer.echo(exposition(lambda: status(folder)), nl=False)
+
+    @group.command("drill")
+    def drill_backup(file: Backup, as_json: AsJson = False) -> None:
+        """Restore a backup into an empty place, and prove that it serves there. Exit status as of status.
+
+        A coordinator's mailbox is started on this machine, and answers a signed call.
+        """
+        _print(drill(file), as_json=as_json)
 
 
-@federation.command("status")
-def print_federation_status(folder: WorkspaceFolder, as_json: AsJson = False) -> None:
-    """Look at the server and its sites. Exit status 0 healthy, 1 needs attention, 2 broken."""
-    _print(_federation_look(folder), as_json=as_json)
+def _site_status(folder: Path) -> "Status":
+    from dpcausal.federation.site.status import site_status  # noqa: PLC0415 (slow to load)
+
+    return site_status(folder)
 
 
-@site.command("metrics")
-def print_site_metrics(folder: SiteFolder, listen: Listen = "") -> None:
-    """Print the site's status as Prometheus metrics, or serve them."""
-    _metrics(_site_look(folder), listen)
+def _drilled(file: Path, kind: str) -> "Status":
+    from dpcausal.federation.transports.drill import drill_site, drill_workspace  # noqa: PLC0415 (slow to load)
+
+    return drill_site(file) if kind == "site" else drill_workspace(file)
 
 
-@federation.command("metrics")
-def print_federation_metrics(folder: WorkspaceFolder, listen: Listen = "") -> None:
-    """Print the coordinator's status as Prometheus metrics, or serve them."""
-    _metrics(_federation_look(folder), listen)
+_add_looks(site, _site_status, lambda file: _drilled(file, "site"))
+_add_looks(federation, federation_status, lambda file: _drilled(file, "federation"))
 
 
 @site.command("notify")
 def notify_site(folder: SiteFolder, test: Test = False) -> None:
     """Tell people what is new, by e-mail and webhooks, each event once. Exit status 1 if something was not sent."""
     from dpcausal.federation.site.notices import site_notices  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.site.policy import Policy  # noqa: PLC0415
 
     _notify(folder, f"site {Policy.read(folder).site}", lambda observed: site_notices(folder, observed), test=test)
 
@@ -66,8 +89,6 @@ def notify_site(folder: SiteFolder, test: Test = False) -> None:
 @federation.command("notify")
 def notify_federation(folder: WorkspaceFolder, test: Test = False) -> None:
     """Tell people what is new, by e-mail and webhooks, each event once. Exit status 1 if something was not sent."""
-    from dpcausal.federation.coordinator.notices import coordinator_notices  # noqa: PLC0415 (an extra)
-
     name = f"federation {folder.resolve().name}"
     _notify(folder, name, lambda observed: coordinator_notices(folder, observed), test=test)
 
@@ -122,42 +143,18 @@ def confirm(
 @federation.command("backup")
 def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = False) -> None:
     """Write a checked backup of the workspace, also while it is in use."""
-    from dpcausal.federation.coordinator.backup import backup_workspace  # noqa: PLC0415 (an extra)
-
     _report(backup_workspace(folder, out, with_keys=with_keys), f"Wrote {out}")
 
 
 @federation.command("restore")
 def restore_federation(file: Backup, folder: NewFolder) -> None:
     """Restore a workspace to a new folder. Who was revoked or removed since the backup must be so again."""
-    from dpcausal.federation.coordinator.backup import restore_workspace  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.site.people import People  # noqa: PLC0415
-
     restored = restore_workspace(file, folder)
     if (folder / "nvflare" / "server").is_dir():
         update_server_kit(folder)
     people = tuple(f"person {person}" for person in People.read(folder).people)
     _report_restored(replace(restored, found=(*restored.found, *people)), folder)
     typer.echo("Revoke again who of these was revoked or removed since the backup was made. Old passwords count again.")
-
-
-@site.command("drill")
-def drill_site_backup(file: Backup, as_json: AsJson = False) -> None:
-    """Restore a backup of a site into an empty place, and prove that it serves there. Exit status as of status."""
-    from dpcausal.federation.transports.drill import drill_site  # noqa: PLC0415 (slow to load)
-
-    _print(lambda: drill_site(file), as_json=as_json)
-
-
-@federation.command("drill")
-def drill_federation_backup(file: Backup, as_json: AsJson = False) -> None:
-    """Restore a backup of a workspace into an empty place, and prove that it serves. Exit status as of status.
-
-    Its mailbox is started on this machine, and answers a signed call.
-    """
-    from dpcausal.federation.transports.drill import drill_workspace  # noqa: PLC0415 (slow to load)
-
-    _print(lambda: drill_workspace(file), as_json=as_json)
 
 
 @site.command("update-kit")
@@ -185,28 +182,12 @@ def update_server_kit(folder: WorkspaceFolder) -> None:
     typer.echo(f"Updated {kit}.")
 
 
-def _site_look(folder: Path) -> "Callable[[], Status]":
-    from dpcausal.federation.site.status import site_status  # noqa: PLC0415 (slow to load)
-
-    return lambda: site_status(folder)
-
-
-def _federation_look(folder: Path) -> "Callable[[], Status]":
-    from dpcausal.federation.coordinator.status import federation_status  # noqa: PLC0415 (an extra)
-
-    return lambda: federation_status(folder)
-
-
-def _print(look: "Callable[[], Status]", *, as_json: bool) -> None:
-    found = look()
+def _print(found: "Status", *, as_json: bool) -> None:
     typer.echo(found.to_json() if as_json else str(found))
     raise typer.Exit(found.level)
 
 
 def _notify(folder: Path, name: str, observe: "Callable[[Observed], Iterable[Notice]]", *, test: bool) -> None:
-    from dpcausal.federation.operation.channels import NotifySettings  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.operation.notices import TEST, tell  # noqa: PLC0415
-
     settings = NotifySettings.read(folder)
     tested = (lambda _: [TEST]) if test else observe
     sent, failed = tell(folder, name, settings.address, settings.channels, tested)
@@ -216,15 +197,7 @@ def _notify(folder: Path, name: str, observe: "Callable[[Observed], Iterable[Not
     raise typer.Exit(1 if failed else 0)
 
 
-def _metrics(look: "Callable[[], Status]", listen: str) -> None:
-    from dpcausal.cli.metrics import exposition, serve  # noqa: PLC0415 (an extra)
-
-    if listen:
-        serve(look, listen)
-    typer.echo(exposition(look), nl=False)
-
-
-def _report_restored(restored: "Restored | RestoredWorkspace", folder: Path) -> None:
+def _report_restored(restored: "Restored", folder: Path) -> None:
     _report(restored.manifest, f"Restored {folder}")
     typer.echo("\n".join(("Found in it:", *(f"  {words}" for words in restored.found))))
     for words in restored.missing:

@@ -1,9 +1,13 @@
 """Options and arguments shared by several commands."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from dpcausal.errors import LedgerError, StudyError
 
@@ -16,6 +20,9 @@ LedgerAddress = Annotated[str, typer.Argument(help="The ledger: a file such as l
 WitnessAddress = Annotated[
     str,
     typer.Option("--witness", help="The ledger's witness: a file such as witness.log or witness.db, or an address."),
+]
+TableAddress = Annotated[
+    str, typer.Option("--table", help="A .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
 ]
 AsOf = Annotated[str, typer.Option("--as-of", help="The version of the data: a date or a name. It is public.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -58,6 +65,14 @@ def open_ledger(place: str, witness: str = "") -> "Ledger":
 def witness_address(place: str) -> str | None:
     """Return the address of a witness that was given as an address or as a file name; None if none was given."""
     return (place if "://" in place or place.endswith(".log") else f"{_FILE}{place}") if place else None
+
+
+def print_table(headings: Iterable[str], lines: Iterable[Iterable[object]], width: int | None = None) -> None:
+    """Print a table, line by line; nothing in a cell is read as markup."""
+    table = Table(*headings)
+    for line in lines:
+        table.add_row(*(Text(str(cell)) for cell in line))
+    Console(width=width).print(table)
 
 
 def count_of(number: int, thing: str, things: str = "") -> str:

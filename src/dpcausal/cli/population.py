@@ -5,11 +5,8 @@ import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, count_of, ledger_address, witness_address
+from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, count_of, ledger_address, print_table, witness_address
 from dpcausal.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -154,10 +151,8 @@ def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationW
         typer.echo(json.dumps(about | {"experiments": lines} | ({"layers": buckets} if opened.layers else {})))
         return
     for listed in filter(None, (lines, buckets)):
-        table = Table(*(heading for heading in listed[0] if heading != "ledger"))
-        for line in listed:
-            table.add_row(*(Text(value) for heading, value in line.items() if heading != "ledger"))
-        Console().print(table)
+        shown = [heading for heading in listed[0] if heading != "ledger"]
+        print_table(shown, ([line[heading] for heading in shown] for line in listed))
     for label, words in about.items():
         typer.echo(f"{label:<12}{words}")
 

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from dpcausal.errors import TransportError
+from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key
+from dpcausal.federation.site.policy import KEY, Policy
 
 
 class PrivateFiles(TyperGroup):
@@ -23,27 +25,23 @@ class PrivateFiles(TyperGroup):
             os.umask(before)
 
 
-def unlock(owner: str, file: Path) -> None:
-    """Check that a key can be read; ask for its passphrase at a terminal if the environment does not name a file.
+def unlocked(owner: str, file: Path) -> Key:
+    """Return a key; ask for its passphrase at a terminal if it needs one and the environment names no file with it.
 
     A passphrase that was typed stays in the memory of this process, where the processes that it starts can read it, and
     is never on disk.
     """
-    from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key  # noqa: PLC0415 (an extra)
-
     try:
-        Key.read(owner, file)
+        return Key.read(owner, file)
     except TransportError:
         if os.environ.get(PASSPHRASE_FILE) or not file.is_file() or not sys.stdin.isatty():
             raise
         memory = os.memfd_create("passphrase", 0)  # inherited, also by a process that replaces this one
         os.write(memory, typer.prompt(f"Passphrase of {file}", hide_input=True, err=True).encode())
         os.environ[PASSPHRASE_FILE] = f"/proc/{os.getpid()}/fd/{memory}"
-        Key.read(owner, file)
+        return Key.read(owner, file)
 
 
-def unlock_site(folder: Path) -> None:
-    """Check that the key of a site can be read; ask for its passphrase as `unlock` does."""
-    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415 (an extra)
-
-    unlock(Policy.read(folder).site, folder / KEY)
+def site_key(folder: Path) -> Key:
+    """Return the key of a site; ask for its passphrase as `unlocked` does."""
+    return unlocked(Policy.read(folder).site, folder / KEY)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_ledger, read_study
+from dpcausal.cli.options import AsJson, AsOf, StudyFile, TableAddress, WitnessAddress, open_ledger, read_study
 from dpcausal.cli.requirements import ask_to_confirm
 from dpcausal.errors import BudgetExceededError
 from dpcausal.utils.documents import write_text
@@ -30,9 +30,7 @@ spelling, counts as missing, and no warning can say so. Before the first study, 
 
 def run(  # noqa: PLR0913, PLR0917
     study: StudyFile,
-    table: Annotated[
-        str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
-    ],
+    table: TableAddress,
     ledger: Annotated[
         str,
         typer.Option(

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcausal.cli.private_files import PrivateFiles, unlock_site
+from dpcausal.cli.private_files import PrivateFiles, site_key
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.errors import LedgerError, StudyError, TransportError
+from dpcausal.federation.protocol.messages import MEANINGS, Message, Request
+from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.protocol.transport import read_bounded
+from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.policy_template import new_site
+from dpcausal.federation.site.worker import run_in_subprocess
 from dpcausal.utils.documents import write_text
 from dpcausal.utils.hash_chain import dated_back
 
@@ -45,7 +51,6 @@ site = typer.Typer(
     cls=_FriendlyFileErrors,
     name="site",
     no_args_is_help=True,
-    help="Run a site: review studies, approve them, answer requests.",
 )
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The site's folder.")]
@@ -55,8 +60,6 @@ Network = Annotated[str, typer.Option(help="The federation, if this site is in s
 @site.command()
 def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's name, for instance north.")]) -> None:
     """Create a site: a key, and a policy to fill in."""
-    from dpcausal.federation.site.policy_template import new_site  # noqa: PLC0415 (slow to load)
-
     public = new_site(folder, name)
     typer.echo(f"Created {folder / 'policy.toml'}. Open it and fill in the marked lines.")
     typer.echo(f"Then create the ledger, once: dpcausal site create-ledger {quote(str(folder))}")
@@ -82,11 +85,7 @@ def create_ledger(folder: Folder) -> None:
 @site.command()
 def key(folder: Folder) -> None:
     """Print the site's public key, for a coordinator's roster."""
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.site.policy import KEY, Policy  # noqa: PLC0415
-
-    unlock_site(folder)
-    typer.echo(Key.read(Policy.read(folder).site, folder / KEY).public)
+    typer.echo(site_key(folder).public)
 
 
 @site.command()
@@ -118,13 +117,9 @@ def answer(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing message.")] = False,
 ) -> None:
     """Answer a request from a file."""
-    from dpcausal.federation.protocol.messages import MEANINGS, Message  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.federation.site.worker import run_in_subprocess  # noqa: PLC0415
-
     signed = _request(request)
     check_out(out, folder, overwrite=overwrite)
-    unlock_site(folder)
+    site_key(folder)
     message = run_in_subprocess(folder, signed)
     write_text(out, message)
     response = Message.from_json(claimed_body(message))
@@ -148,7 +143,6 @@ def request_network_kit(
     federation: Annotated[str, typer.Argument(help="The federation's name, as the coordinator gave it.")],
 ) -> None:
     """Create a key for a network, and the request to send to the coordinator. A site may be in several networks."""
-    from dpcausal.federation.site.policy import Policy  # noqa: PLC0415
     from dpcausal.federation.transports.nvflare.networks import new_network  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.transports.nvflare.provision import request_kit  # noqa: PLC0415
 
@@ -185,7 +179,7 @@ def serve(folder: Folder, network: Network = "") -> None:
 
     kit = network_of(folder, network) / "kit"
     check_folder_exists(kit, "install a kit with: dpcausal site request-kit, then: dpcausal site install-kit.")
-    unlock_site(folder)
+    site_key(folder)
     warn_unconfirmed(folder)
     start_site(kit, folder)
 
@@ -238,7 +232,7 @@ def open_site(folder: Path) -> "Site":
     """Open the site in a folder."""
     from dpcausal.federation.site.site import Site  # noqa: PLC0415 (slow to load)
 
-    unlock_site(folder)
+    site_key(folder)
     return Site(folder)
 
 
@@ -271,10 +265,6 @@ def check_out(out: Path, folder: Path, *, overwrite: bool) -> None:
 
 def _request(file: Path) -> str:
     """Read a signed request from a file. The site checks the signature."""
-    from dpcausal.federation.protocol.messages import Request  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.protocol.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.federation.protocol.transport import read_bounded  # noqa: PLC0415
-
     text = read_bounded(file)
     try:
         Request.from_json(claimed_body(text))

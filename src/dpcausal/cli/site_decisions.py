@@ -9,6 +9,8 @@ import typer
 from dpcausal.cli.requirements import ask_to_confirm
 from dpcausal.cli.site import Folder, account, check_out, open_site
 from dpcausal.errors import StudyError
+from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.site.people import Person, nobody
 
 if TYPE_CHECKING:
     from dpcausal.federation.site.decisions import DecisionKind
@@ -49,8 +51,6 @@ def create_person_key(
     file: Annotated[Path, typer.Argument(dir_okay=False, help="The file to create, outside the site's folder.")],
 ) -> None:
     """Create your own key, which signs your decisions, and print its public part."""
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
-
     if file.exists():
         raise StudyError(problem=f"{file} exists already", hint="name another file.")
     public = Key.make("", file).public
@@ -62,8 +62,6 @@ def person_key(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file of your own key.")],
 ) -> None:
     """Print the public part of your own key, for the site's list of people."""
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
-
     typer.echo(Key.read("", file).public)
 
 
@@ -107,8 +105,6 @@ def add(  # noqa: PLR0913, PLR0917 (options of a command)
     by: By = "",
 ) -> None:
     """Add a person, who may then read, decide or operate as the roles say."""
-    from dpcausal.federation.site.people import Person  # noqa: PLC0415 (slow to load)
-
     roles = tuple(cast("Role", each) for each in dict.fromkeys(role))  # `Person` checks them
     person = Person(name, roles, key=key, login=login)
     open_site(folder).changes.add_person(person, by or account())
@@ -127,9 +123,7 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
 ) -> tuple[str, str]:
     """Show a study, ask, sign and record; return the study's digest and its status."""
     opened = open_site(folder)
-    from dpcausal.federation.protocol.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.federation.site.decisions import sign_decision  # noqa: PLC0415
-    from dpcausal.federation.site.people import nobody  # noqa: PLC0415
 
     key = Key.read("", key_file)
     person = opened.people.with_key(key.public)

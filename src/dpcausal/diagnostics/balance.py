@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
-from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, characteristic_of, seen
+from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, seen
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates, WeightedRegressionMoments
-from dpcausal.queries.features import Estimand, design_names, feature_names, name_tuple
+from dpcausal.queries.features import Estimand, design_names, feature_names, name_tuple, titles_of
 from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
 from dpcausal.rehearsal.pricing import look_ahead
@@ -130,7 +129,9 @@ class Balance(metaclass=Constructor):
             guarantee=guarantee,
             receipts=tuple(release.receipt for release in (*scores, *sums)),
             notes=(*known, *source.caveats),
-            lines=tuple(BalanceLine(*each) for each in zip(before.features, *differences, strict=True)),
+            lines=tuple(
+                BalanceLine(*each) for each in zip(titles_of(before.features, source.schema), *differences, strict=True)
+            ),
             weighted=weighted,
             weights=Weights(name_tuple(self.weighted_by), self.estimand, self.clip) if weighted else None,
             covariates=tuple(self.covariates),
@@ -200,10 +201,11 @@ class ArmComparison:
                 label, middle, half = shown_as(column)
                 made.append(Characteristic(label, "mean", _pair(middle + half * means), _pair(half * sds)))
             elif column is None:  # one of several values
-                made.append(Characteristic(name, "share", _pair(means)))
+                made.append(Characteristic(titles_of([name], schema)[0], "share", _pair(means)))
             else:
-                label = value_names(column)[1]
-                made.append(Characteristic(label, "share", _pair((1 + means) / 2)))
+                made.append(
+                    Characteristic(titles_of(value_names(column)[1:], schema)[0], "share", _pair((1 + means) / 2))
+                )
         return tuple(made)
 
 
@@ -327,25 +329,6 @@ class BalanceTable(Diagnosis):
             lines.append(("effective units", f"{sizes} (control, treated), after weighting"))
         return lines
 
-    @staticmethod
-    def _own(document: dict[str, Any]) -> dict[str, Any]:
-        lines = (
-            BalanceLine(line["name"], reading_of(line["before"]), reading_of(line["after"]))
-            for line in document["lines"]
-        )
-        return {
-            "lines": tuple(lines),
-            "effective": tuple(map(reading_of, document["effective"])),
-            "characteristics": tuple(map(characteristic_of, document.get("characteristics", ()))),
-            "sizes": tuple(map(reading_of, document.get("sizes", (None, None)))),
-            "weights": _weights_of(document.get("weights")),
-            "covariates": tuple(document.get("covariates", ())),
-        }
-
-
-def _weights_of(document: dict[str, Any] | None) -> Weights | None:
-    return None if document is None else Weights(**document | {"covariates": tuple(document["covariates"])})
-
 
 def balance_from_moments(moments: Release, source: Source, most: float = 0.1) -> BalanceTable:
     """Return the balance before adjustment from moments released for a regression: it costs nothing more.
@@ -364,7 +347,7 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
     (drawn,) = versions(moments)
     fit = fit_regressions(moments, source, drawn)
     spread = np.sqrt(seen(np.diagonal(fit.covariances, axis1=2, axis2=3).mean(axis=1)))
-    names = design_names(query.covariates, source.schema)
+    names = titles_of(design_names(query.covariates, source.schema), source.schema)
     return BalanceTable(
         arms=source.schema.treatment.labels_or_values,
         n=source.n,

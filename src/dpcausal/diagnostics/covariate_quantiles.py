@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from dpcausal.errors import SchemaError
 from dpcausal.estimators.base import epsilon_by_name
-from dpcausal.estimators.covariate_scales import counted_numbers, fits, stored_or_new
+from dpcausal.estimators.covariate_scales import counted_numbers, fits
+from dpcausal.estimators.missing_covariates import stored_or_new
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.scale_fit import FittedScale
 from dpcausal.queries import CovariateCounts

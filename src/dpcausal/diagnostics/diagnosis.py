@@ -6,16 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from dpcausal.guarantee import Guarantee
-from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
+from dpcausal.release import Receipt, Release, units_of
+from dpcausal.results.printed import PrintedResult
 from dpcausal.uncertainty.interval import simulated
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.documents import json_of
-from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.documents import json_of, read_as
+from dpcausal.utils.text import format_number
 
 LEVEL = 0.95
 """The probability that a bar contains the number without noise."""
@@ -36,11 +37,6 @@ class Reading:
 
     def __str__(self) -> str:
         return f"{format_number(self.value)} ± {format_number(self.bar)}"
-
-
-def reading_of(document: Any) -> Reading | None:  # noqa: ANN401 (out of JSON)
-    """Read a number from JSON; None where noise hid it."""
-    return None if document is None else Reading(**document)
 
 
 def versions(*releases: Release) -> list[Array]:
@@ -69,7 +65,7 @@ def readings(results: Array) -> list[Reading | None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis(ABC):
+class Diagnosis(PrintedResult, ABC):
     """The result of a diagnosis. Public: it reveals no single unit."""
 
     arms: tuple[str, str]
@@ -104,33 +100,13 @@ class Diagnosis(ABC):
         """The value of `passes`, in words."""
         return {True: "passes", False: "fails", None: "inconclusive"}[self.passes]
 
-    @property
-    def as_of(self) -> str | None:
-        """The version of the data, where it has a name."""
-        return as_of(self.receipts)
-
-    @property
-    def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the bars are expectations, the numbers are placeholders."""
-        return all(receipt.digest is None for receipt in self.receipts)
-
-    def __str__(self) -> str:
-        return text_table(self._title(), self._table())
-
-    def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook."""
-        return html_table(self._title(), self._table())
-
-    def _title(self) -> str:
-        title = f"{self.name.capitalize()} of {self.arms[1]} and {self.arms[0]}"
-        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+    def _name(self) -> str:
+        return f"{self.name.capitalize()} of {self.arms[1]} and {self.arms[0]}"
 
     def _table(self) -> list[tuple[str, str]]:
         table = [] if self.rehearsed else [("verdict", f"{self.verdict}: {self.found}")]
         table += [*self._lines(), *units_of(self.n, self.receipts)]
-        table += [("method", self.method), ("privacy", str(self.guarantee))]
-        table += table_rows("note", self.notes)
-        return table + table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
+        return [*table, ("method", self.method), ("privacy", str(self.guarantee)), *self._last_lines()]
 
     @abstractmethod
     def _lines(self) -> Sequence[tuple[str, str]]:
@@ -143,16 +119,5 @@ class Diagnosis(ABC):
     @classmethod
     def from_json(cls, text: str | Path) -> Self:
         """Read a diagnosis that `to_json` wrote, from its text or from the file at a `Path`."""
-        document = json_of("a diagnosis", cls, text)
-        shared = {
-            "arms": tuple(document["arms"]),
-            "guarantee": Guarantee(**document["guarantee"]),
-            "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-            "notes": tuple(document["notes"]),
-        }
-        return cls(**document | shared | cls._own(document))
-
-    @staticmethod
-    @abstractmethod
-    def _own(document: dict[str, Any]) -> dict[str, Any]:
-        """Read the attributes that only this kind has from JSON."""
+        diagnosis: Self = read_as(cls, json_of("a diagnosis", cls, text))
+        return diagnosis

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import LEVEL, Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.diagnostics.diagnosis import LEVEL, Diagnosis, Reading, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
@@ -199,17 +198,6 @@ class OverlapTable(Diagnosis):
             lines.append(("beyond clip", f"{self.clipped.value:.2%} ± {self.clipped.bar:.2%} of scores"))
         sizes = ", ".join("hidden by noise" if each is None else _count(each) for each in self.effective)
         return [*lines, ("effective units", f"{sizes} (control, treated), weighted to the population of both arms")]
-
-    @staticmethod
-    def _own(document: dict[str, Any]) -> dict[str, Any]:
-        sizes = ((each["name"], reading_of(each["control"]), reading_of(each["treated"])) for each in document["bins"])
-        control, treated = map(reading_of, document["effective"])
-        return {
-            "bins": tuple(OverlapBin(name, one, other) for name, one, other in sizes if one and other),
-            "thin": tuple(document["thin"]),
-            "clipped": reading_of(document["clipped"]),
-            "effective": (control, treated),
-        }
 
 
 def effective_sizes(counts: Array, clip: float) -> Array:

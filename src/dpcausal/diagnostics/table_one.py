@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import Reading, reading_of, readings, versions
+from dpcausal.diagnostics.diagnosis import Reading, readings, versions
 from dpcausal.errors import QueryError
 from dpcausal.queries import ArmRegressionMoments
-from dpcausal.queries.features import covariates_named, design_names
+from dpcausal.queries.features import covariates_named, design_names, titles_of
 from dpcausal.queries.profiles import shown_as
 from dpcausal.queries.query import value_names
 from dpcausal.release import Release
@@ -51,12 +51,6 @@ class Characteristic:
         if self.kind == "share":
             return _HIDDEN if mean is None else f"± {100 * mean.bar:.1f} %"
         return f"{_bar(mean)} (SD {_bar(self.sds[arm])})"
-
-
-def characteristic_of(document: dict[str, Any]) -> Characteristic:
-    """Read a characteristic from JSON."""
-    means, sds = (tuple(map(reading_of, document[part])) for part in ("means", "sds"))
-    return Characteristic(document["name"], document["kind"], means, sds)
 
 
 @dataclass(frozen=True)
@@ -152,7 +146,7 @@ def table_one_from_moments(moments: Release, source: Source) -> TableOne:
         shares = [(1 + mean(name)) / 2 for name in design_names([column.name], schema)]
         if len(column.values) > 2:
             shares = [1 - sum(shares, np.zeros_like(sizes)), *shares]
-        names = value_names(column)[-len(shares) :]
+        names = titles_of(value_names(column)[-len(shares) :], schema)
         made += [
             Characteristic(name, "share", tuple(readings(share))) for name, share in zip(names, shares, strict=True)
         ]

@@ -10,7 +10,7 @@ from inspect import signature
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from dpcausal.errors import ArgumentError, GuaranteeError
-from dpcausal.estimators.covariate_scales import missing_counted
+from dpcausal.estimators.missing_covariates import missing_counted, says_what_missing_means
 from dpcausal.estimators.missing_outcomes import counting_missing
 from dpcausal.estimators.plausibility import with_warnings
 from dpcausal.estimators.scale_ends import beyond_typical, left_at_ends, mostly_at_an_end
@@ -20,7 +20,7 @@ from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
 from dpcausal.results.curve import EffectCurve
 from dpcausal.results.effect import Effect
-from dpcausal.schema.columns import Binary, Indicator
+from dpcausal.schema.columns import Binary, Column, Indicator
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.source import RandomisedSource, RecordingSource, Source, is_within, units_compared
@@ -82,8 +82,8 @@ class BaseEstimator(OtherNames):
     Attributes:
         also_called: Names of the method in other libraries and textbooks, in snake case.
         counts_missing: Whether a result shows the share of missing outcomes in each arm, for a small part of epsilon.
-        estimates_average: Whether it estimates the average effect over its target, whatever its parameters, so that its
-            effects can be pooled with those of any such estimator.
+        estimates_average: Whether no parameter changes what it estimates, an average effect over its target. Its
+            effects can then be pooled with those of any such estimator, unless answers chose more, such as a cap.
     """
 
     also_called: ClassVar[str] = ""
@@ -177,24 +177,32 @@ def _handling(
 
 
 def _shapes(names: Sequence[str], schema: Schema, counted: Collection[str]) -> tuple[str, ...]:
-    """Return what models take to be true of numbers that have a scale: where they are, and how they act.
+    """Return what models take to be true of covariates: few lack a value, where numbers are, and how they act.
 
     Args:
         counted: Those of which it is known how many values are missing, or of which that leaves nothing in.
     """
-    numbers = [each for each in schema.covariates if isinstance(each, Real) and each.scale and each.name in names]
+    used = [each for each in schema.covariates if each.name in names and not isinstance(each, Indicator)]
+    numbers = [each for each in used if isinstance(each, Real) and each.scale]
     typical = [f"{each.name} {each.typical[0]:,g} to {each.typical[1]:,g}" for each in numbers if each.typical]
     unshaped = [each.name for each in numbers if not each.transform]
     halfway = "acting in models halfway between the value and its normal score, as no transform is declared"
     never = (*(schema.unit.added if schema.unit else ()), *schema.required, *counted)
-    uncounted = [each.name for each in numbers if each.typical and not each.indicator and each.name not in never]
-    lack = "few units lack a value, since what it confounds among them stays in; with typical values nobody counts them"
+    uncounted = [each.name for each in used if each.name not in never and _uncounted(each)]
+    lack = "few units lack a value, since what it confounds among them stays in; nobody counts them"
     within = "about 90 % of units are within the declared typical values, and values far beyond count alike in models"
     return (
         *((f"{within}: {', '.join(typical)}",) if typical else ()),
         *((f"{lack}: {', '.join(uncounted)}",) if uncounted else ()),
         *((f"{halfway}: {', '.join(unshaped)}",) if unshaped else ()),
     )
+
+
+def _uncounted(column: Column) -> bool:
+    """Return whether missing values of a covariate are seen by nobody, unless they are counted."""
+    if isinstance(column, Real):
+        return bool(column.scale and column.typical and not column.indicator)
+    return not (column.indicator or says_what_missing_means(column))
 
 
 def _compared(effect: Effect, source: Source, releases: Sequence[Release]) -> tuple[float | None, float]:

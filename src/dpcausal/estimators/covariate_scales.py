@@ -7,10 +7,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcausal.estimators.narrower import narrower, noise_sd
+from dpcausal.estimators.missing_covariates import (
+    LEAST_MISSING,
+    MISSING_SDS,
+    may_be_missing,
+    missing_shares_of,
+    noise_in_counts,
+    says_what_missing_means,
+    stored_or_new,
+)
+from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.scale_fit import SKEW_SD, FittedScale, fit_scale, typical_scale
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import CovariateCounts, MissingCovariates, Query
+from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
 from dpcausal.queries.features import covariates_named
 from dpcausal.rehearsal import Rehearsal
@@ -19,16 +28,7 @@ from dpcausal.schema.columns import indicator_of
 from dpcausal.schema.expectations import MISSING
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
-from dpcausal.source import (
-    RandomisedSource,
-    Source,
-    answered,
-    has_declared_scales,
-    innermost,
-    is_scalable,
-    is_within,
-    scaled,
-)
+from dpcausal.source import Source, has_declared_scales, innermost, is_scalable, scaled
 
 _SHARES, _USUAL = (0.025, 0.05, 0.1, 0.2), 0.1
 """The shares of an estimator's epsilon that may go to the counts, where they are not stored yet; and from which on it
@@ -44,18 +44,6 @@ _FINDABLE = 0.05
 """Where values spread over a third of the range, their scale is found in noise of at most this share of all units.
 In more noise counts are not worth their price, and are not asked for."""
 
-_LEAST_MISSING, _MISSING_SDS = 0.01, 3.0
-"""Whether a value is missing enters models where the share is above the first and so many sds of its noise."""
-
-_MISSING_PART = 1 / 30
-"""The most of epsilon that may go to counting missing values of numbers that declare typical ones."""
-
-_MISSING_WANTED, _MISSING_WORST = 0.0025, 0.04
-"""The sd of the noise in their share that is precise enough, and one beyond which nothing is asked."""
-
-_LEAST_EPSILON = 2.0**-19
-"""The smallest epsilon that a guarantee may have, as a power of two."""
-
 
 @dataclass(frozen=True)
 class ScaledCovariates:
@@ -66,7 +54,7 @@ class ScaledCovariates:
         rest: The guarantee that is left for the models.
         scales: The scales found or declared, by covariate; also those that do not stand out of the noise.
         indicated: The covariates of which models are told who lacks a value.
-        lacking: The share of units without a value, by covariate, where it stands out of the noise.
+        lacking: The share of units without a value that intervals allow for, by covariate.
         receipts: The receipt of the counts, where they were needed.
         notes: What readers should know: covariates between plain bounds, and those that may be missing unseen.
     """
@@ -90,12 +78,11 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     answer that this same call paid for counts as its own: the call then has the same rest as the first time, and gives
     the same again. Where answers are added up over sites, there are scales of numbers that declare `typical` only.
 
-    Of numbers that declare `typical`, `MissingCovariates` counts missing values for a small part of epsilon: not where
+    Of all other covariates `MissingCovariates` counts missing values for a small part of epsilon: not where
     treatment was randomised, where answers are added up over sites, or where noise would hide them.
     """
-    covariates_named(covariates, source.schema)  # before anything is spent
-    numbers = {column.name: column for column in source.schema.covariates if isinstance(column, Real)}
-    used = [numbers[name] for name in covariates if name in numbers and numbers[name].scale is None]
+    columns = {column.name: column for column in covariates_named(covariates, source.schema)}  # before any is spent
+    used = [column for column in columns.values() if isinstance(column, Real) and column.scale is None]
     declared = has_declared_scales(source)
     scales = {column.name: typical_scale(column) for column in used if column.typical and declared}
     asked = counted_numbers(source.schema) if is_scalable(source) else ()
@@ -108,26 +95,25 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
             scales |= _expected(release, counted, inner)
         else:
             scales |= fits(release, counted, source.n)
-    missing, rest = _missing(source, used, guarantee, rest)
-    if missing:
-        scales |= _with_missing(scales, missing, numbers, source)
+    missing = missing_shares_of(source, covariates, guarantee, rest)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
-    lacking = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
-    indicators = [name for name in lacking if numbers[name].missing is None and not numbers[name].indicator]
-    found = missing_counted(missing.query) if missing else ()
+    counts = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
+    lacking = [columns[name] for name in (*counts, *missing.certain)]
+    indicators = [each.name for each in lacking if not (each.indicator or says_what_missing_means(each))]
     known = {name: fit.scale for name, fit in scales.items() if fit.found}
+    asked = may_be_missing(source.schema) if missing.receipts else ()
     return ScaledCovariates(
-        scaled(source, known, indicators) if scales else source,
-        (*covariates, *(indicator_of(numbers[name]).name for name in indicators)),
-        rest,
+        scaled(source, known, indicators) if scales or indicators else source,
+        (*covariates, *(indicator_of(columns[name]).name for name in indicators)),
+        missing.rest,
         scales,
         tuple(indicators),
-        lacking,
-        tuple(each.receipt for each in (release, missing) if each),
+        {**counts, **missing.most},
+        ((release.receipt,) if release else ()) + missing.receipts,
         (
             *((_between_bounds(plain, source),) if plain else ()),
-            *_unseen([each for each in used if each.name in scales and each.name not in found], source.schema),
-            *_lacked(lacking, found),
+            *_unseen([each for each in used if each.name in scales and each.name not in asked], source.schema),
+            *missing.notes,
         ),
     )
 
@@ -177,87 +163,6 @@ def counted_numbers(schema: Schema) -> tuple[str, ...]:
     )
 
 
-def missing_counted(query: Query) -> tuple[str, ...]:
-    """Return the covariates of which a query counts missing values; none for another query."""
-    return tuple(query.covariates) if isinstance(query, MissingCovariates) else ()
-
-
-def _may_be_missing(schema: Schema) -> tuple[str, ...]:
-    """Return the numbers with typical values of which it is asked how many are missing, the same for all estimators.
-
-    A declared value that counts in place of a missing one says what its absence means. Those with an indicator are
-    counted: it tells models who lacks a value, and not what that would be, which confounds as before.
-    """
-    named, never = {column.name for column in schema.covariates}, schema.unit.added if schema.unit else ()
-    return tuple(
-        column.name
-        for column in schema.covariates
-        if isinstance(column, Real)
-        and column.typical
-        and column.scale is None
-        and column.missing is None
-        and column.name not in (*never, schema.entry)
-        and (column.indicator or indicator_of(column).name not in named)
-    )
-
-
-def _missing(
-    source: Source, used: Sequence[Real], guarantee: Guarantee, rest: Guarantee
-) -> tuple[Release | None, Guarantee]:
-    """Return how many units lack each number with typical values, where any is used, and what is left of the rest."""
-    asked = _may_be_missing(source.schema) if is_scalable(source) and not is_within(source, RandomisedSource) else ()
-    if not any(column.name in asked and column.name not in source.schema.required for column in used):
-        return None, rest
-    query = MissingCovariates(asked)
-    price = missing_price(query, source, guarantee)
-    if price is None:
-        return None, rest
-    chosen = stored_or_new(source, query, price, 1.0)
-    return source.release(query, chosen), rest.after(price) if chosen == price else rest
-
-
-def missing_price(query: MissingCovariates, source: Source, guarantee: Guarantee) -> Guarantee | None:
-    """Return the part of a guarantee that counting missing values takes; None where noise would hide them.
-
-    It is a power of two, so that other estimates from the same table find the counts stored. Only public numbers decide
-    on it: the schema, the number of units and epsilon.
-    """
-    sd = _noise_sd(query, source, Guarantee(epsilon=1.0, protects=guarantee.protects))
-    wanted = min(_MISSING_PART * guarantee.epsilon, sd / (_MISSING_WANTED * max(source.n, 1)))
-    epsilon = 2.0 ** math.floor(math.log2(max(wanted, _LEAST_EPSILON)))
-    if epsilon > _MISSING_PART * guarantee.epsilon or sd / epsilon > _MISSING_WORST * source.n:
-        return None
-    return Guarantee(epsilon=epsilon, protects=guarantee.protects)
-
-
-def _with_missing(
-    scales: Mapping[str, FittedScale], release: Release, numbers: Mapping[str, Real], source: Source
-) -> dict[str, FittedScale]:
-    """Return the scales of numbers with typical values, with the share of units that lack them.
-
-    A rehearsal expects that some values are missing where an indicator is declared, as `_expected` does.
-    """
-    rehearsed, found = isinstance(innermost(source), Rehearsal), {}
-    for name in missing_counted(release.query):
-        if name in scales:
-            column, label = numbers[name], indicator_of(numbers[name]).name
-            share = min(max(release.value(label) / source.n, 0.0), 1.0)
-            if rehearsed:
-                share = MISSING if column.indicator else 0.0
-            sd = math.sqrt(release.variance(label)) / source.n
-            found[name] = replace(scales[name], missing_share=share, missing_sd=sd)
-    return found
-
-
-def _lacked(lacking: Mapping[str, float], counted: Sequence[str]) -> tuple[str, ...]:
-    """Return a note on the numbers that were found to be missing, of those that declare typical values."""
-    shares = [f"{name} about {100 * share:.0f} %" for name, share in lacking.items() if name in counted]
-    if not shares:
-        return ()
-    stays = "what it confounds among them may stay in, and the interval allows for it"
-    return (f"units without a value: {', '.join(shares)} (noisy); {stays}",)
-
-
 def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tuple[Release | None, Guarantee]:
     """Return counts of covariates, stored or new, and the guarantee that is left; none where noise would hide all.
 
@@ -267,7 +172,7 @@ def _counts(source: Source, query: CovariateCounts, guarantee: Guarantee) -> tup
     for share in _SHARES:
         new, rest = _shared(source, query, guarantee, share)
         limit = _FINDABLE if share >= _USUAL else _PRECISE
-        if _noise_sd(query, source, new) <= limit * source.n:
+        if noise_in_counts(query, source, new) <= limit * source.n:
             chosen = stored_or_new(source, query, new, _ENOUGH)
             return source.release(query, chosen), rest if chosen == new else guarantee
     return None, guarantee
@@ -280,21 +185,6 @@ def _shared(source: Source, query: CovariateCounts, guarantee: Guarantee, share:
     if first.delta > 0 and new.delta == 0:
         rest = guarantee.split(share, pure_first=True)[1]
     return new, rest
-
-
-def stored_or_new(source: Source, query: CovariateCounts | MissingCovariates, new: Guarantee, most: float) -> Guarantee:
-    """Return a guarantee of stored counts with at most so many times the noise of new ones; that of new if none is.
-
-    It is the first in the ledger, so that the same call gives the same again also where better counts came later.
-    """
-    limit = most * _noise_sd(query, source, new) * (1 + 1e-9)
-    stored = (each for each in answered(source, query) if _noise_sd(query, source, each) <= limit)
-    return next(stored, new)
-
-
-def _noise_sd(query: CovariateCounts | MissingCovariates, source: Source, guarantee: Guarantee) -> float:
-    """Return the standard deviation of the noise in each count."""
-    return noise_sd(query, source.schema, guarantee, query.own_names[0], source.rule)
 
 
 def fits(release: Release, columns: Sequence[Real], n: int) -> dict[str, FittedScale]:
@@ -349,7 +239,7 @@ def _fitted(counts: tuple[float, ...], sd: float, n: int) -> FittedScale:
 def _is_lacking(name: str, fit: FittedScale, schema: Schema) -> bool:
     """Return whether more units than noise explains lack a number and are compared all the same."""
     never = name in schema.required or (schema.unit is not None and name in schema.unit.added)
-    return not never and fit.missing_share > max(_LEAST_MISSING, _MISSING_SDS * fit.missing_sd)
+    return not never and fit.missing_share > max(LEAST_MISSING, MISSING_SDS * fit.missing_sd)
 
 
 def _listed(columns: Sequence[Real]) -> str:

@@ -18,7 +18,7 @@ from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.estimators.propensity import perturbation_of
 from dpcausal.queries.augmented_scores import AugmentedEstimand
-from dpcausal.queries.features import covariates_named
+from dpcausal.queries.features import arm_weights, covariates_named
 from dpcausal.queries.logistic import Perturbation
 from dpcausal.release import Release
 from dpcausal.schema.real import Real
@@ -104,11 +104,11 @@ class PropensityError:
         coefficients, information = shrunk, np.eye(len(shrunk))
         for _ in range(_STEPS):  # the information half way, which makes the correction one of second order
             information = fitted_on.units * _information((shrunk + coefficients) / 2, fitted_on.moments) * weights
-            correction = np.linalg.solve(information, ridge)
+            correction = np.linalg.lstsq(information, ridge, rcond=None)[0]
             most = _MAX_CORRECTION * float(np.linalg.norm(shrunk))
             correction *= min(1.0, most / max(float(np.linalg.norm(correction)), 1e-12))
             coefficients = shrunk + correction
-        spread = np.linalg.solve(information, inverse) * perturbation.tilt_sds
+        spread = np.linalg.lstsq(information, inverse, rcond=None)[0] * perturbation.tilt_sds
         corrected = released + np.linalg.pinv(lines).T @ (coefficients - shrunk)
         return cls(tuple(map(float, corrected * root)), coefficients, spread @ spread.T, arms)
 
@@ -116,6 +116,13 @@ class PropensityError:
     def predictor_sd(self) -> float:
         """The standard deviation, over units, of the noise in the logit of a propensity."""
         return math.sqrt(max(float((self.covariance * self.arms.sum(axis=0)).sum()), 0.0))
+
+    def weights(self, estimand: AugmentedEstimand, clip: float) -> tuple[tuple[Array, Array], ...]:
+        """Return, for each arm, weights and how frequent units of that arm are that have them."""
+        logits, _ = _logits(self.coefficients, self.arms.sum(axis=0))
+        scores = 1 / (1 + np.exp(-logits))
+        control, treated = np.array([arm_weights(estimand, float(each), clip) for each in scores]).T
+        return (control, (1 - scores) * _DENSITY), (treated, scores * _DENSITY)
 
     def clipped(self, clip: float) -> tuple[Array, Array]:
         """Return the mean features of what clipping leaves out of each arm's weights, the share of units first."""
@@ -133,7 +140,7 @@ class PropensityError:
             weights = np.hstack([treated / share, np.zeros_like(treated)])
             alone = np.concatenate([clipped[0], np.zeros_like(clipped[0])])
         elif estimand == "ATO":
-            overlap = control @ np.linalg.solve(control + treated, treated)
+            overlap = control @ np.linalg.lstsq(control + treated, treated, rcond=None)[0]
             weights = np.hstack([share * overlap, (1 - share) * overlap]) / overlap[0, 0]
             alone = np.zeros(2 * len(share * overlap))
         else:

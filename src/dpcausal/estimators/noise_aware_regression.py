@@ -46,6 +46,9 @@ term, found in simulations with 2 to 13 features, damps the rest."""
 _NO_DIRECTION = 1e-6
 """Arms whose mean features are no further apart, in standard deviations, differ in no direction."""
 
+_FAR_OUT = 30.0
+"""Noise exceeds so many standard deviations with a chance of 10^-18. Sums further out count as the nearest possible."""
+
 _STEPS = 10
 """The errors of the equations depend on the coefficients: so many steps are more than enough to agree on both."""
 
@@ -260,7 +263,7 @@ def solve_noise_aware(
         weights = np.asarray(np.linalg.inv(error(unknowns)), dtype=float)
         precision = np.asarray(design.T @ weights @ design + inverse_prior, dtype=float)
         covariance[:] = np.linalg.inv(precision)
-        gain[:] = np.linalg.solve(precision + damping(weights), design.T @ weights)
+        gain[:] = np.linalg.lstsq(precision + damping(weights), design.T @ weights, rcond=None)[0]
         unknowns[:] = gain @ right
     return unknowns, covariance, gain
 
@@ -337,6 +340,8 @@ def _equations(release: Release, source: Source) -> _Equations:
     scales = np.outer(scale, scale)
     plain, signed, noise = plain * scales, signed * scales, noise * scales**2
     n = float(plain[CONSTANT, CONSTANT])
+    reach = n + _FAR_OUT * np.sqrt(noise)  # beyond it is no table's sum, and no noise's
+    plain, signed = np.clip(plain, -reach[0], reach[0]), np.clip(signed, -reach[1], reach[1])
     chosen = [CONSTANT, *range(FIRST_FEATURE, len(plain))]
     table = np.ix_(chosen, chosen)
     sum_noise = noise[0][table], noise[1][table]

@@ -34,6 +34,9 @@ _UNSURE = 0.75
 """How far the correction may be off, as a share of what it would be if numbers had all of the confounding. On tables
 with skewed numbers, and with treatment and outcome that follow curves and steps, 0.7 to 1.6 times as much stayed."""
 
+_UNEVEN = 1.5
+"""The same for units that lack a value: missing by value leaves less in than by chance, or more."""
+
 _NORMAL = NormalDist()
 
 
@@ -132,9 +135,9 @@ class QuantileStrata:
 
     @property
     def unsure(self) -> float:
-        """How far that may be off: numbers may have all of the confounding, and those that lack one none or twice."""
+        """How far that may be off: numbers may have all of the confounding, units that lack a value none or more."""
         stays = self.within * self.part + self.lacking
-        return (_UNSURE * self.within + self.lacking) / (1 - stays)
+        return (_UNSURE * self.within + _UNEVEN * self.lacking) / (1 - stays)
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ class LeftWithin:
     @classmethod
     def of(cls, strata: QuantileStrata, unadjusted: Difference | None, effect: float, source: Source) -> "LeftWithin":
         """Return what stays, given the effect within strata; nothing where no number was cut at quantiles."""
-        if unadjusted is None or strata.hidden or not strata.within:
+        if unadjusted is None or strata.hidden or not (strata.within or strata.lacking):
             return cls()
         ratio = strata.ratio
         noise = tuple(NoiseTerm(term.family, ratio * term.scale, term.parts) for term in unadjusted.noise)

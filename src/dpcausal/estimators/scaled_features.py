@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from dpcausal.estimators.covariate_scales import ScaledCovariates
-from dpcausal.queries.features import covariates_named
+from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.results.propensity_score import PropensityScore
 from dpcausal.schema.columns import Column, Indicator
 from dpcausal.schema.real import Real
@@ -37,15 +37,17 @@ at random, what stays is divided by 1 - R², R² that of treatment on all covari
 def seen_as(schema: Schema, source: Source) -> Source:
     """Return a source with covariates by the scores that they have in a schema, as far as it declares the same."""
     declared = {column.name: column for column in source.schema.covariates}
-    numbers = [
-        column
-        for column in schema.covariates
-        if isinstance(column, Real)
-        and isinstance(own := declared.get(column.name), Real)
-        and (own.low, own.high) == (column.low, column.high)
-    ]
-    scales = {column.name: column.scale for column in numbers if column.scale is not None}
-    return scaled(source, scales, [column.name for column in numbers if column.indicator]) if scales else source
+    same = [column for column in schema.covariates if _alike(column, declared.get(column.name))]
+    scales = {column.name: column.scale for column in same if isinstance(column, Real) and column.scale is not None}
+    indicated = [column.name for column in same if column.indicator]
+    return scaled(source, scales, indicated) if scales or indicated else source
+
+
+def _alike(column: Column, own: Column | None) -> bool:
+    """Return whether a column is of the kind of another, and a number between the same bounds."""
+    if not (isinstance(column, Real) and isinstance(own, Real)):
+        return type(column) is type(own)
+    return (own.low, own.high) == (column.low, column.high)
 
 
 def names_in(score: PropensityScore, covariates: Sequence[str]) -> tuple[str, ...]:
@@ -107,17 +109,16 @@ def left_by_scores(
             intervals allow for noise in another way.
         ends: The share that the ends of a scale leave in, by covariate, where typical values misfit.
     """
-    scales, lacking = scaled.scales, scaled.lacking
+    schema, scales, lacking = scaled.source.schema, scaled.scales, scaled.lacking
+    missing = {feature: share for name, share in lacking.items() for feature in design_names([name], schema)}
     shares = [
-        scales[name].shape_share + _MISSING_STAYS * lacking.get(name, 0.0) + ends.get(name, 0.0)
-        if name in scales
-        else 0.0
+        (scales[name].shape_share if name in scales else 0.0)
+        + _MISSING_STAYS * missing.get(name, 0.0)
+        + ends.get(name, 0.0)
         for name in features
     ]
     if resolution is not None:
-        unscaled = {
-            column.name for column in scaled.source.schema.covariates if isinstance(column, Real) and not column.scale
-        }
+        unscaled = {column.name for column in schema.covariates if isinstance(column, Real) and not column.scale}
         unsure = SURE_SDS / (SURE_SDS + np.maximum(resolution, 0.0))
         shares = [
             share + (float(off) if name in unscaled else 0.0)

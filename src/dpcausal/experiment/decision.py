@@ -17,7 +17,7 @@ from dpcausal.utils.text import format_number
 from dpcausal.utils.validation import build, check_keys, did_you_mean, is_number
 
 Action = Literal["ship", "stop", "wait", "not decided"]
-Status = Literal["better", "worse", "within its margin", "beyond its margin", "not shown", "no interval"]
+Status = Literal["better", "worse", "within its margin", "beyond its margin", "not shown", "not judged", "no interval"]
 
 HalfWidth = Callable[[float, tuple[NoiseTerm, ...], float], float]
 """Half the width of an interval, from sampling error, noise and the probability of an error on one side of it."""
@@ -288,7 +288,9 @@ def _check(
     unit = control if relative else 1.0
     worst, best = (treated - control - sign * ship) / unit, (treated - control + sign * harm) / unit
     status: Status = "not shown"
-    if sign * (best - words["limit"]) < 0:
+    if situation.mismatch:
+        status = "not judged"
+    elif sign * (best - words["limit"]) < 0:
         status = "beyond its margin" if guardrail else "worse"
     elif sign * (worst - words["limit"]) > 0:
         status = "within its margin" if guardrail else "better"
@@ -316,8 +318,7 @@ def _decided(arm: str, checks: tuple[MetricCheck, ...], situation: Situation) ->
     else:
         action, reasons = "ship", [_listed(better, f"{_is(better)} better")] if better else []
         reasons += [_listed(guardrails, f"{_is(guardrails)} {_within(guardrails)}")] if guardrails else []
-    shown = bool(harmed) and not situation.mismatch and not situation.rehearsed
-    return ArmDecision(arm=arm, action=action, harm=shown, reasons=tuple(reasons), checks=checks)
+    return ArmDecision(arm=arm, action=action, harm=bool(harmed), reasons=tuple(reasons), checks=checks)
 
 
 def _listed(checks: Sequence[MetricCheck], words: str) -> str:

@@ -219,8 +219,8 @@ def _guarantee_words(guarantee: Guarantee) -> str:
 def _receipt_words(receipt: Receipt) -> str:
     if receipt.digest is None:
         return "Paid: nothing, this is a rehearsal."
-    words = {"entry": receipt.entry, "date": receipt.on or "", "digest": receipt.digest[:12]}
-    return "Paid: ledger entry {entry} {date}, digest {digest}.".format(**words)
+    on = f" of {receipt.on}" if receipt.on else ""
+    return f"Paid: ledger entry {receipt.entry}{on}, digest {receipt.digest[:12]}."
 
 
 def _p_words(p_value: float) -> str:

@@ -37,6 +37,9 @@ _ESTIMATES = (
 _LARGE_DELTA = 1.0
 """From so many units on that delta lets be disclosed, on average, it is warned of."""
 
+_WITHIN = 0.05
+"""A plan says how many units make an interval at most so much wider by privacy, as a share."""
+
 _LEAST_SAMPLING = 0.03
 """The least sampling error that is counted, as a share of the privacy noise: it widens an interval by less than a
 thousandth, and an error without a normal part takes long to invert."""
@@ -150,6 +153,19 @@ class Scorecard:
             )
         return tuple(lines)
 
+    def units_within(self, within: float = 0.05) -> dict[str, int]:
+        """Return for each metric how many units make its interval at most so much wider by privacy, as a share.
+
+        Extrapolated from the errors of this scorecard: noise falls with the number of units, sampling error with its
+        root. A metric without sampling error is left out.
+        """
+        found: dict[str, int] = {}
+        for line in self.lines:
+            if line.sampling_sd:
+                times = (line.privacy_sd / line.sampling_sd) ** 2 / (within * (2 + within))
+                found[line.metric] = max(math.ceil(self.effects[0].n * times), found.get(line.metric, 1))
+        return found
+
     @cached_property
     def decisions(self) -> tuple[ArmDecision, ...]:
         """What to do with each treated arm, by the rule; none without a rule."""
@@ -244,11 +260,13 @@ class Scorecard:
         ]
         if self.rehearsed:
             head = ["metric", *(["arm"] if several else []), "detectable", "sampling error", "privacy noise"]
-        cells = [head]
+            head += [f"units for {_WITHIN:.0%}"]
+        cells, units = [head], self.units_within(_WITHIN)
         for line in self.lines:
             who = [line.metric, *([line.treated] if several else [])]
             if self.rehearsed:
-                cells.append([*who, *map(format_number, (line.detectable, line.sampling_sd, line.privacy_sd))])
+                errors = map(format_number, (line.detectable, line.sampling_sd, line.privacy_sd))
+                cells.append([*who, *errors, f"{units[line.metric]:,}" if line.metric in units else NONE])
                 continue
             cells.append(
                 [

@@ -19,7 +19,7 @@ thead th { border-bottom: 1px solid var(--ink); }
 td b { display: block; }
 td .small { display: block; color: var(--quiet); font-size: 0.88rem; }
 .bad { overflow-wrap: anywhere; }
-.ship { color: var(--good); font-weight: 600; } .stop, .bad { color: var(--bad); font-weight: 600; }
+.ship { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
 .gauge { display: block; width: 7rem; height: 0.5rem; background: var(--rule); margin-top: 0.35rem; }
 .gauge i { display: block; height: 100%; background: var(--accent); print-color-adjust: exact; }
 @media (max-width: 46rem) {
@@ -76,10 +76,10 @@ class Watched:
         return "done" if self.look == (self.looks or 1) else f"look {self.look} of {self.looks}"
 
     @property
-    def actions(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-        """The decision for each arm: the arm, the action and the reasons."""
-        card = self.scorecard or {}
-        return tuple((each["arm"], each["action"], tuple(each["reasons"])) for each in card.get("decisions", ()))
+    def decisions(self) -> list[dict[str, Any]]:
+        """The decision for each arm: what to do, whether harm was shown, and the reasons."""
+        decided = (self.scorecard or {}).get("decisions", ())
+        return [{key: each[key] for key in ("arm", "action", "harm", "reasons")} for each in decided]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -104,9 +104,7 @@ class Watched:
             "looks": self.looks or 1,
             "as_of": card.get("as_of"),
             "n": card.get("n"),
-            "decisions": [
-                {"arm": arm, "action": action, "reasons": list(reasons)} for arm, action, reasons in self.actions
-            ],
+            "decisions": self.decisions,
             "verdicts": self.counts,
             "sample_ratio_mismatch": self.mismatch if self.scorecard else None,
             "spent_epsilon": None if self.problem else self.spent,
@@ -133,7 +131,8 @@ def watch_text(experiments: Sequence[Watched]) -> str:
     cells = [["experiment", "status", "units", "decision", "better", "worse", "spent", "budget"]]
     notes = []
     for each in experiments:
-        decided = ", ".join(f"{arm}: {action}" if len(each.actions) > 1 else action for arm, action, _ in each.actions)
+        several = len(each.decisions) > 1
+        decided = ", ".join(f"{one['arm']}: {one['action']}" if several else one["action"] for one in each.decisions)
         decided = "sample ratio mismatch" if each.mismatch and not decided else decided
         n = each.scorecard["n"] if each.scorecard else None
         counts = [str(each.counts.get(verdict, 0)) if each.scorecard else NONE for verdict in ("better", "worse")]
@@ -141,7 +140,7 @@ def watch_text(experiments: Sequence[Watched]) -> str:
         name = shown_name(each, experiments)
         cells.append([name, each.status, f"{n:,}" if n else NONE, decided or NONE, *counts, *budget])
         notes += [f"{name}: {each.problem}"] if each.problem else []
-        notes += [f"{name}, {arm}: {action}, {'; '.join(reasons)}" for arm, action, reasons in each.actions]
+        notes += [f"{name}, {one['arm']}: {one['action']}, {'; '.join(one['reasons'])}" for one in each.decisions]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(map(str.ljust, each, widths)).rstrip() for each in cells]
     return "\n".join([*lines, *([""] if notes else []), *notes])
@@ -174,6 +173,7 @@ def _line(each: Watched, called: str) -> str:
     card = each.scorecard or {}
     size = [f"{card['n']:,} units"] if card else []
     size += [f"as of {card['as_of']}"] if card.get("as_of") else []
+    spent = f"epsilon {short(each.spent)} of {short(each.budget)}".replace(" ", "\N{NO-BREAK SPACE}")
     gauge = (
         f'<span class="gauge" role="img" aria-label="{percent(share)} of the budget is spent">'
         f'<i style="width:{100 * share:.0f}%"></i></span>'
@@ -183,7 +183,7 @@ def _line(each: Watched, called: str) -> str:
         ("Status", f"{html_text(each.status)}{_small(', '.join(size))}"),
         ("Decision", _decided(each)),
         ("Verdicts", html_text(", ".join(f"{count} {verdict}" for verdict, count in each.counts.items()) or NONE)),
-        ("Budget", html_text(f"epsilon {short(each.spent)} of {short(each.budget)}") + gauge),
+        ("Budget", html_text(spent) + gauge),
     ]
     return "<tr>" + "".join(f"<td{_label(label)}>{words}</td>" for label, words in cells) + "</tr>"
 
@@ -197,11 +197,13 @@ def _small(words: str) -> str:
 
 
 def _decided(each: Watched) -> str:
-    if not each.actions:
+    if not each.decisions:
         return '<span class="bad">sample ratio mismatch</span>' if each.mismatch else NONE
-    several = len(each.actions) > 1
-    return "".join(
-        f'<span class="{action}">{html_text(_SIGNS[action] + (f": {arm}" if several else ""))}</span>'
-        + _small("; ".join(reasons))
-        for arm, action, reasons in each.actions
-    )
+    several = len(each.decisions) > 1
+    parts = []
+    for one in each.decisions:
+        # A stop for want of evidence is no warning.
+        kind = "ship" if one["action"] == "ship" else "bad" if one["harm"] or each.mismatch else "wait"
+        words = _SIGNS[one["action"]] + (f": {one['arm']}" if several else "")
+        parts.append(f'<b class="{kind}">{html_text(words)}</b>{_small("; ".join(one["reasons"]))}')
+    return "".join(parts)

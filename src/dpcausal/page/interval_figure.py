@@ -57,24 +57,25 @@ class IntervalFigure:
         axis = Axis.around(shown)
         bottom = 58 if self.planned is None else 106
         height = bottom + (44 if self.axis_title else 24)
-        parts = [_PATTERNS, *self._threshold(axis, bottom), axis.vertical(0.0, bottom, top=_TOP)]
-        parts += [
-            f'<text x="0" y="14" font-weight="600" fill="currentColor" style="{HALO}">{html_text(self.label)}</text>'
-        ]
-        parts += [*self._bars(axis, 24), *self._planned(axis, 88), axis.svg(bottom, self.axis_title)]
+        panels = ((_TOP, bottom),) if self.planned is None else ((_TOP, 54), (79, bottom))  # no line crosses a label
+        parts = [_PATTERNS]
+        for top, end in panels:
+            parts += [*self._threshold(axis, top, end), axis.vertical(0.0, end, top=top)]
+        parts += [f'<text x="0" y="14" font-weight="600" fill="currentColor">{html_text(self.label)}</text>']
+        parts += [*self._bars(axis, 26), *self._planned(axis, 92), axis.svg(bottom, self.axis_title)]
         return (
             f'<svg width="100%" height="{height}" role="img" aria-label="{html_text(self.alt)}" {_FONT}>'
             f"{''.join(parts)}</svg>"
         )
 
-    def _threshold(self, axis: Axis, bottom: float) -> Iterator[str]:
+    def _threshold(self, axis: Axis, top: float, bottom: float) -> Iterator[str]:
         """Yield the range of effects that are not worthwhile, with its limits."""
         if self.smallest:
             start, wide = axis.at(-self.smallest), axis.length(-self.smallest, self.smallest)
-            box = f'x="{start}" width="{wide}" y="{_TOP}" height="{bottom - _TOP}"'
+            box = f'x="{start}" width="{wide}" y="{top}" height="{bottom - top}"'
             yield f'<rect {box} fill="currentColor" fill-opacity=".09"/>'
-            yield axis.vertical(-self.smallest, bottom, top=_TOP, dashed=True)
-            yield axis.vertical(self.smallest, bottom, top=_TOP, dashed=True)
+            yield axis.vertical(-self.smallest, bottom, top=top, dashed=True)
+            yield axis.vertical(self.smallest, bottom, top=top, dashed=True)
 
     def _bars(self, axis: Axis, y: float) -> Iterator[str]:
         """Yield the interval, divided into its sources of uncertainty from the middle outwards."""
@@ -103,7 +104,7 @@ class IntervalFigure:
             return
         middle = self.estimate or 0.0
         low, high = axis.at(middle - self.planned), axis.at(middle + self.planned)
-        yield f'<text x="0" y="{y - 14}" fill="currentColor" style="{HALO}">{html_text(self.planned_label)}</text>'
+        yield f'<text x="0" y="{y - 19}" fill="currentColor">{html_text(self.planned_label)}</text>'
         yield f'<line x1="{low}" x2="{high}" y1="{y}" y2="{y}" stroke="currentColor" stroke-width="2"/>'
         for end in (low, high):
             yield f'<line x1="{end}" x2="{end}" y1="{y - 6}" y2="{y + 6}" stroke="currentColor" stroke-width="2"/>'

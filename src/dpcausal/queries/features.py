@@ -6,7 +6,7 @@ from typing import Literal, TypeGuard
 
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
-from dpcausal.schema.columns import Binary, Column, indicator_of
+from dpcausal.schema.columns import Binary, Column, Indicator, indicator_of
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.schema.treatment import TableColumn
@@ -49,6 +49,15 @@ def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     for column in covariates_named(covariates, schema):
         names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
     return _checked(tuple(names))
+
+
+def titles_of(names: Sequence[str], schema: Schema) -> list[str]:
+    """Return what tables and figures call features: the titles of their columns, and the value that each stands for."""
+    titles = dict(zip(names, names, strict=True))
+    for column in schema.covariates:
+        labels = (column.name, *(() if isinstance(column, Real) else value_names(column)))
+        titles |= {name: column.title + name.removeprefix(column.name) for name in labels if name in titles}
+    return list(titles.values())
 
 
 def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -108,13 +117,13 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
 def _hint(name: str, known: Mapping[str, Column]) -> str:
     """Return which covariate an unknown name may mean, or what declares it."""
     for column in known.values():
-        if isinstance(column, Real) and indicator_of(column).name == name:
+        if indicator_of(column).name == name:
             return f"declare {column.name!r} with indicator=True, in a study file indicator = true. Else "
     return did_you_mean(name, known)
 
 
 def with_indicators(schema: Schema, names: Collection[str]) -> Schema:
-    """Return a schema with an indicator for each of these numbers that can be missing: no total over records.
+    """Return a schema with an indicator for each of these covariates that can be missing: no total over records.
 
     Example:
         >>> from dpcausal import Binary, Treatment
@@ -126,7 +135,7 @@ def with_indicators(schema: Schema, names: Collection[str]) -> Schema:
     found = {
         column.name: replace(column, indicator=True)
         for column in schema.covariates
-        if isinstance(column, Real) and column.name in names and column.name not in never and not column.indicator
+        if not (isinstance(column, Indicator) or column.indicator) and column.name in names and column.name not in never
     }
     return replace(schema, covariates=[found.get(each.name, each) for each in schema.covariates]) if found else schema
 

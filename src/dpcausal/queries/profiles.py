@@ -87,8 +87,8 @@ def shown_as(column: Real) -> tuple[str, float, float]:
     The mean of scores is not the score of a mean, so a number that is seen by its score is shown by it.
     """
     if column.scale is not None:
-        return f"{column.name} (score)", 0.0, 1.0
-    return column.name, (column.low + column.high) / 2, (column.high - column.low) / 2
+        return f"{column.label or column.name} (score)", 0.0, 1.0
+    return column.title, (column.low + column.high) / 2, (column.high - column.low) / 2
 
 
 def value_of(column: Real, ticks: float) -> float:
@@ -125,7 +125,7 @@ def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[n
 
 
 def _left_out(profiles: object, columns: Sequence[Column]) -> dict[str, str]:
-    """Return the indicators that profiles do not have, each with the number whose values tell."""
+    """Return the indicators that profiles do not have, each with the covariate whose values tell."""
     names = {column.name for column in columns}
     told = {
         column.name: column.of.name for column in columns if isinstance(column, Indicator) and column.of.name in names

@@ -41,7 +41,6 @@ class ReceivedMoments(SummingQuery):
             )
 
     def column(self, schema: Schema) -> Binary:
-        """Return the column of the treatment received."""
         return schema.covariates[self.place(schema)]  # type: ignore[return-value]
 
     def place(self, schema: Schema) -> int:
@@ -59,7 +58,6 @@ class ReceivedMoments(SummingQuery):
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The covariates that are outcomes too: the treatment received."""
         return (self.received,)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:

@@ -99,7 +99,10 @@ def check_study(effect: Effect, study: Study) -> Effect:
     written, made = dict(planned.estimator), dict(effect.estimator)
     if "weights" not in made:  # a formula's own choice, from what is public
         written.pop("weights", None)
-    if differing := [name for name in written | made if written.get(name) != made.get(name)]:
+    differing = [name for name in written | made if written.get(name) != made.get(name)]
+    if "name" in differing:
+        _refuse(f"estimator {written['name']!r}", f"estimator {made.get('name')!r}")
+    if differing:
         _refuse(*(", ".join(f"{name} {each.get(name)!r}" for name in differing) for each in (written, made)))
     if effect.declared not in ("", planned.declared):
         _refuse("the columns that it uses as the study declares them", "other bounds, values or arms")

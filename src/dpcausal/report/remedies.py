@@ -49,12 +49,8 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     if times is None and least_sampling**2 >= variance:
         return (f"{more_units} The sampling error alone is too large, so no epsilon would be enough.",)
     if times is None:
-        return (
-            (
-                f"{more_units} Whether more epsilon would be enough is not known: the sampling error was "
-                "estimated at this epsilon, and may be smaller at a larger one."
-            ),
-        )
+        unknown = "the sampling error was estimated at this epsilon, and may be smaller at a larger one."
+        return (f"{more_units} Whether more epsilon would be enough is not known: {unknown}",)
     epsilon = _round_up(effect.guarantee.epsilon * times)
     budget = "" if remaining is None else f" ({short(remaining)} of the budget remains)"
     more_epsilon = (
@@ -103,25 +99,21 @@ def least_sampling_sd(effect: Effect, study: Study | None) -> float:
 def interval_remedies(effect: Effect, study: Study) -> tuple[str, ...]:
     """Return the epsilon and the number of units from which on a rehearsal of the study yields an interval."""
     if not study.rehearsed(effect.n).no_interval:
+        units = number(effect.n, 0)
         return (
-            (
-                f"A rehearsal with {number(effect.n, 0)} units has an interval: check that the values in the "
-                "table are those declared."
-            ),
+            f"A rehearsal with {units} units has an interval: check that the values in the table are those declared.",
         )
+    stronger = (replace(study, epsilon=times * study.epsilon) for times in _TIMES if times * study.epsilon <= _WEAK)
+    enough = next((each.epsilon for each in stronger if not each.rehearsed(effect.n).no_interval), None)
     found = []
-    for times in _TIMES:
-        if times * study.epsilon > _WEAK:
-            break
-        if not replace(study, epsilon=times * study.epsilon).rehearsed(effect.n).no_interval:
-            more, now = short(times * study.epsilon), short(study.epsilon)
-            found.append(f"More epsilon: {more} instead of {now}, by rehearsal, as a new purchase.")
-            break
-    for times in _TIMES:
-        if not study.rehearsed(times * effect.n).no_interval:
-            units, now = number(times * effect.n, 0), number(effect.n, 0)
-            found.append(f"More units: {units} instead of {now}, by rehearsal, at the same epsilon.")
-            break
+    if enough is not None:
+        now = short(study.epsilon)
+        found.append(f"More epsilon: {short(enough)} instead of {now}, by rehearsal, as a new purchase.")
+    larger = (times * effect.n for times in _TIMES)
+    many = next((n for n in larger if not study.rehearsed(n).no_interval), None)
+    if many is not None:
+        now = number(effect.n, 0)
+        found.append(f"More units: {number(many, 0)} instead of {now}, by rehearsal, at the same epsilon.")
     return tuple(found)
 
 
@@ -169,13 +161,9 @@ def _tighter_bounds(schema: Schema | None, times: float) -> tuple[str, ...]:
     if schema is None or not isinstance(schema.outcome, Real) or times > _NARROWEST:
         return ()
     wide = schema.outcome.high - schema.outcome.low
-    return (
-        (
-            f"Tighter bounds: {schema.outcome.name} within a range of about {number(wide / times)} instead of "
-            f"{number(wide)}, at the same epsilon, as a new purchase. Only if public knowledge, not the "
-            "table, justifies it."
-        ),
-    )
+    tighter = f"{schema.outcome.name} within a range of about {number(wide / times)} instead of {number(wide)}"
+    only = "Only if public knowledge, not the table, justifies it."
+    return (f"Tighter bounds: {tighter}, at the same epsilon, as a new purchase. {only}",)
 
 
 def _round_up(value: float) -> float:

@@ -124,11 +124,6 @@ class ReportInputs:
         return ", ".join(name for name in names if name not in self.effect.unadjusted) or "nothing"
 
     @property
-    def asymmetric(self) -> bool:
-        """Whether the interval is not the estimate ± a half-width: that of a ratio."""
-        return self.effect.ratio
-
-    @property
     def price(self) -> Price:
         """The price of the effect and of the diagnostics in this report."""
         return Price.of(each.guarantee for each in (self.effect, *self.diagnoses))

@@ -1,8 +1,6 @@
 """A curve for each arm on a public grid, such as survival over time, with bands."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
@@ -76,17 +74,6 @@ class ArmCurves:
         place = self.arms.index(arm)
         part: Array = values[place * len(self.grid) : (place + 1) * len(self.grid)]
         return part
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `dataclasses.asdict` wrote."""
-        return cls(
-            quantity=document["quantity"],
-            along=document["along"],
-            grid=tuple(document["grid"]),
-            arms=tuple(document["arms"]),
-            estimates=JointEstimate.from_dict(document["estimates"]),
-        )
 
 
 def _single(estimates: JointEstimate, place: int) -> JointEstimate:

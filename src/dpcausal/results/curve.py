@@ -14,16 +14,17 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, Cells
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of, examples_of
-from dpcausal.release import Receipt, as_of, format_receipt, units_of
+from dpcausal.release import Receipt, units_of
+from dpcausal.results.printed import PrintedResult
 from dpcausal.schema.cells import Value
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 from dpcausal.uncertainty.interval import Family, check_alpha, critical_values, simulated, standard_noise
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
-from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.text import format_number, table_rows
 from dpcausal.utils.validation import is_number
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -33,7 +34,7 @@ _DRAWS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class EffectCurve(OtherNames):
+class EffectCurve(PrintedResult, OtherNames):
     """The estimated effect for any profile of covariates. Public: evaluating it costs nothing, however often.
 
     The effect of a profile is the sum of weights times public functions of it. It is computed from releases that are
@@ -262,16 +263,6 @@ class EffectCurve(OtherNames):
                 worst = np.maximum(worst, np.abs(drawn @ (some / error[:, None]).T).max(axis=1))
         return float(np.quantile(worst, 1 - alpha))
 
-    @property
-    def as_of(self) -> str | None:
-        """The version of the data, where it has a name."""
-        return as_of(self.receipts)
-
-    @property
-    def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the widths are expectations, the effects are placeholders."""
-        return all(receipt.digest is None for receipt in self.receipts)
-
     def examples(self) -> tuple[list[str], dict[str, list[Value]]]:
         """Return a few named public profiles: all groups, or each covariate in turn over its range."""
         columns = self.basis.reads(self.schema)
@@ -288,27 +279,16 @@ class EffectCurve(OtherNames):
                     profiles.append((*middle[:place], value, *middle[place + 1 :]))
         return names, by_covariate([column.name for column in columns], profiles)
 
-    def __str__(self) -> str:
-        return text_table(self._title(), self._table())
-
-    def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook."""
-        return html_table(self._title(), self._table())
-
-    def _title(self) -> str:
+    def _name(self) -> str:
         by = ", ".join(column.name for column in self.basis.reads(self.schema))
-        title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}, by {by}"
-        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+        return f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}, by {by}"
 
     def _table(self) -> list[tuple[str, str]]:
         table = [*table_rows("WARNING", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
         if self.no_interval:
             table.append(("interval", f"none: {self.no_interval}"))
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
-        table += table_rows("assumes", self.assumptions)
-        table += table_rows("note", self.notes)
-        table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
-        return table
+        return [*table, *table_rows("assumes", self.assumptions), *self._last_lines()]
 
     def _effects(self) -> list[tuple[str, str]]:
         """Return the effects of the example profiles, with simultaneous intervals."""
@@ -343,15 +323,9 @@ class EffectCurve(OtherNames):
     def from_json(cls, text: str | Path) -> Self:
         """Read a curve that `to_json` wrote, from its text or from the file at a `Path`."""
         document = json_of("a curve", cls, text)
-        lists = {name: tuple(document[name]) for name in ("arms", "weights", "assumptions", "notes")}
-        matrices = {name: tuple(map(tuple, document[name])) for name in ("sampling", "privacy")}
-        rest = {
-            "schema": Schema.from_dict(document["schema"]),
-            "basis": basis_of(document["basis"]),
-            "guarantee": Guarantee(**document["guarantee"]),
-            "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-        }
-        return cls(**document | lists | matrices | rest)
+        document |= {"schema": Schema.from_dict(document["schema"]), "basis": basis_of(document["basis"])}
+        curve: Self = read_as(cls, document)
+        return curve
 
 
 class CurveEstimator(Protocol):

@@ -11,7 +11,7 @@ from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.queries.features import Estimand
-from dpcausal.release import Receipt, as_of, format_receipt, units_of
+from dpcausal.release import Receipt, units_of
 from dpcausal.results.arm_curves import ArmCurves
 from dpcausal.results.effect_measures import (
     Alternative,
@@ -25,26 +25,26 @@ from dpcausal.results.effect_measures import (
     shifted,
 )
 from dpcausal.results.laws import AnytimeLaw, NormalLaw, RatioLaw, StudentLaw
+from dpcausal.results.printed import PrintedResult
 from dpcausal.results.site_share import SiteShare
 from dpcausal.source import Source
 from dpcausal.uncertainty.anytime import LooksSoFar
 from dpcausal.uncertainty.interval import NoiseTerm, check_level, check_margin, half_width
 from dpcausal.uncertainty.joint_estimate import JointEstimate
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
-from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.text import format_number, table_rows
 from dpcausal.utils.validation import is_number
 
 _SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
 
-_TEXTS = ("arms", "assumptions", "notes", "warnings", "unadjusted")
 _VISIBLE = 4.0
 """A number is visible beside noise from so many of its standard deviations on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect(OtherNames):
+class Effect(PrintedResult, OtherNames):
     """An estimated treatment effect, with everything needed to interpret it. Public: it reveals no single unit.
 
     Attributes:
@@ -175,16 +175,6 @@ class Effect(OtherNames):
         """The number of units outside the comparison where it is visible beside its noise; otherwise 0."""
         left_out = 0.0 if self.compared is None or self.rehearsed else self.n - self.compared
         return left_out if left_out > _VISIBLE * self.compared_sd else 0.0
-
-    @property
-    def as_of(self) -> str | None:
-        """The version of the data, where it has a name; where sites differ, each one's."""
-        return as_of(self.receipts)
-
-    @property
-    def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the widths are expectations, the estimate is a placeholder."""
-        return all(receipt.digest is None for receipt in self.receipts)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval for the estimand that accounts for sampling error and privacy noise.
@@ -334,23 +324,17 @@ class Effect(OtherNames):
         estimate = [] if self.rehearsed else [f"estimate {format_number(self.estimate)}"]
         return f"<{'; '.join([self._title(), *estimate, ' '.join(self._interval_line()), str(self.guarantee)])}>"
 
-    def __str__(self) -> str:
-        return text_table(self._title(), self._table())
-
-    def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook, with a figure of the interval."""
+    def _figure(self) -> str:
         interval = None if self.no_interval else self.interval()
-        figure = notebook_figure(None if self.rehearsed else self.estimate, interval, self.width_by_source)
-        return html_table(self._title(), self._table(), figure)
+        return notebook_figure(None if self.rehearsed else self.estimate, interval, self.width_by_source)
 
     @property
     def width_by_source(self) -> tuple[float, float, float]:
         """95 % half-widths for sampling error, with differences between sites, and with privacy noise as well."""
         return self._law.widths(0.95)
 
-    def _title(self) -> str:
-        title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}"
-        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+    def _name(self) -> str:
+        return f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}"
 
     def _table(self) -> list[tuple[str, str]]:
         table = [*table_rows("WARNING", (*self.guarantee.warnings, *self.warnings)), ("estimand", self.estimand)]
@@ -375,9 +359,7 @@ class Effect(OtherNames):
         missing = () if self.rehearsed else missing_lines(self.missing_outcomes, self.includes_missing)
         table += [*table_rows("missing", missing), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
-        table += [*table_rows("assumes", self.assumptions), *table_rows("note", self.notes)]
-        table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
-        return table
+        return [*table, *table_rows("assumes", self.assumptions), *self._last_lines()]
 
     def _arm_lines(self) -> tuple[str, ...]:
         """Return each arm's size and mean, as released."""
@@ -424,24 +406,8 @@ class Effect(OtherNames):
     @classmethod
     def from_json(cls, text: str | Path) -> Self:
         """Read an effect that `to_json` wrote, from its text or from the file at a `Path`."""
-        document = json_of("an effect", cls, text)
-        return cls(
-            **document
-            | {
-                **{name: tuple(document.get(name, ())) for name in _TEXTS},
-                "noise": tuple(NoiseTerm(**term) for term in document["noise"]),
-                "guarantee": Guarantee(**document["guarantee"]),
-                "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-                "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
-                "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
-                "looks": LooksSoFar(**document["looks"]) if document.get("looks") else None,
-                **{
-                    name: JointEstimate.from_dict(document[name])
-                    for name in ("arm_means", "arm_sizes", "missing_outcomes", "contrasts")
-                    if document.get(name) is not None
-                },
-            }
-        )
+        effect: Self = read_as(cls, json_of("an effect", cls, text))
+        return effect
 
 
 class Estimator(Protocol):

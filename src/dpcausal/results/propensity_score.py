@@ -14,15 +14,16 @@ from dpcausal.guarantee import Guarantee, exact
 from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import codes_of, shown_as
 from dpcausal.queries.query import GRID
-from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
+from dpcausal.release import Receipt, Release, units_of
+from dpcausal.results.printed import PrintedResult
 from dpcausal.schema.columns import Column
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.documents import json_of
+from dpcausal.utils.documents import json_of, read_as
 from dpcausal.utils.other_names import OtherNames
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
-from dpcausal.utils.text import format_number, html_table, table_rows, text_table
+from dpcausal.utils.text import format_number, table_rows
 from dpcausal.utils.validation import is_number
 
 SCORE_QUERIES = ("bounded_influence_logistic", "objective_perturbed_logistic", "output_perturbed_logistic")
@@ -33,7 +34,7 @@ _FARTHEST = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class PropensityScore(OtherNames):
+class PropensityScore(PrintedResult, OtherNames):
     """The probability of treatment for any profile of covariates. Public: predicting costs nothing, however often.
 
     It is computed from a release that is paid for. What it predicts for a unit is as private as that unit's covariates:
@@ -92,16 +93,6 @@ class PropensityScore(OtherNames):
         return (*self.counts, self.release.receipt)
 
     @property
-    def as_of(self) -> str | None:
-        """The version of the data, where it has a name."""
-        return as_of(self.receipts)
-
-    @property
-    def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the sizes are expectations, the coefficients are placeholders."""
-        return self.release.receipt.digest is None
-
-    @property
     def coefficients(self) -> dict[str, float]:
         """The coefficients of an ordinary logistic regression, noise included.
 
@@ -155,31 +146,23 @@ class PropensityScore(OtherNames):
         """What features are divided by in the query, to have a length of at most 1."""
         return math.sqrt(len(self.covariates) + 1)
 
-    def __str__(self) -> str:
-        return text_table(self._title(), self._table())
-
-    def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook."""
-        return html_table(self._title(), self._table())
-
-    def _title(self) -> str:
-        title = f"Propensity score of {self.arms[1]} against {self.arms[0]}"
-        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+    def _name(self) -> str:
+        return f"Propensity score of {self.arms[1]} against {self.arms[0]}"
 
     def _table(self) -> list[tuple[str, str]]:
         table = table_rows("WARNING", self.guarantee.warnings)
         if not self.rehearsed:
             lines = (f"{name}: {format_number(each)}" for name, each in self.coefficients.items())
             table += table_rows("coefficients", tuple(lines))
-        table += [
+        return [
+            *table,
             ("privacy noise", f"expect {format_number(self.noise_sd)} in the log-odds (standard deviation)"),
             ("ridge", f"about {self.ridge:.1%} of the information in the table"),
             *units_of(self.n, self.receipts),
             ("method", self.method),
             ("privacy", str(self.guarantee)),
+            *self._last_lines(),
         ]
-        table += table_rows("note", self.notes)
-        return table + table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
 
     def to_json(self) -> str:
         """Return the score as JSON, without loss."""
@@ -192,14 +175,10 @@ class PropensityScore(OtherNames):
     def from_json(cls, text: str | Path) -> Self:
         """Read a score that `to_json` wrote, from its text or from the file at a `Path`."""
         document = json_of("a score", cls, text)
-        rest = {
-            "arms": tuple(document["arms"]),
-            "notes": tuple(document["notes"]),
-            "counts": tuple(Receipt(**each) for each in document.get("counts", ())),
-            "schema": Schema.from_dict(document["schema"]),
-            "release": Release.from_json(json.dumps(document["release"])),
-        }
-        return cls(**document | rest)
+        document["schema"] = Schema.from_dict(document["schema"])
+        document["release"] = Release.from_json(json.dumps(document["release"]))
+        score: Self = read_as(cls, document)
+        return score
 
 
 def score_release(score: "PropensityScore | Release", covariates: tuple[str, ...], schema: Schema) -> Release:

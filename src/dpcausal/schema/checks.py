@@ -9,7 +9,7 @@ from dpcausal.schema.treatment import TableColumn
 
 def check_outcome(outcome: Real | Binary) -> None:
     """Raise where an outcome declares what only covariates have."""
-    if isinstance(outcome, Real) and outcome.indicator:
+    if outcome.indicator:
         raise SchemaError(
             problem=f"indicator=True is for covariates, and not for the outcome {outcome.name!r}",
             hint="leave it out: a unit without an outcome is outside the comparison.",
@@ -29,7 +29,7 @@ def check_added(unit: Unit, columns: Sequence[Column]) -> None:
         is_number = isinstance(column, Real) and not (
             column.since or column.indicator or (name in unit.count and column.missing_codes)
         )
-        is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
+        is_answer = isinstance(column, Binary) and not (isinstance(column, Indicator) or column.indicator)
         if not (is_number or (name in unit.sum and is_answer)):
             raise SchemaError(
                 problem=f"{name!r} must be a Real without dates, indicator and, where it is counted, missing "
@@ -51,7 +51,7 @@ def check_entry(entry: str, columns: Sequence[TableColumn], unit: Unit | None) -
     column = next((each for each in columns if each.name == entry), None)
     for changes, got in (
         (column in columns[:2], "the treatment or the outcome"),
-        (isinstance(column, Indicator), "whether a number is missing"),
+        (isinstance(column, Indicator), "whether a covariate is missing"),
         (unit is not None and entry == unit.name, "the column that says whose a record is"),
         (unit is not None and entry in unit.added, "a total over a unit's records, which grows"),
         (unit is not None and unit.keep == "last", 'keep="last": a later record may say otherwise'),

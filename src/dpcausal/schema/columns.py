@@ -71,6 +71,7 @@ class Binary(metaclass=Constructor):
         aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
         strict: Whether texts that differ in capitals or blanks are different values.
         label: What sentences and axes call the column, such as "death"; its name if left out.
+        indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
 
     Example:
         >>> Binary("died", values=("no", "yes")).missing_value
@@ -87,6 +88,7 @@ class Binary(metaclass=Constructor):
     aliases: Aliases = ()
     strict: bool = False
     label: str | None = None
+    indicator: bool = False
 
     __repr__ = short_repr
 
@@ -139,13 +141,19 @@ class Binary(metaclass=Constructor):
         return self.labels or (f"{self.name}={self.values[0]}", f"{self.name}={self.values[1]}")
 
 
+_WORDS_FOR_MISSING = (
+    *("unknown", "not known", "missing", "not recorded", "not stated", "not available", "not reported"),
+    *("unspecified", "no answer", "na", "n/a", "nan", "null"),
+)
+
+
 @dataclass(frozen=True)
 class Category(metaclass=Constructor):
     """One of a public list of values.
 
     Any other value counts as `missing`, which is the last of the list unless declared. So absent values have a level of
-    their own where one is declared for them, at the end of the list. In a column of text, capitals and surrounding
-    blanks are ignored.
+    their own where one is declared for them: by `missing`, or at the end of the list by a word such as "unknown" or
+    "not recorded". In a column of text, capitals and surrounding blanks are ignored.
 
     Attributes:
         name: The column in the table.
@@ -154,6 +162,7 @@ class Category(metaclass=Constructor):
         aliases: Other spellings in a column of text, by value: `{"black": ["b", "african american"]}`.
         strict: Whether texts that differ in capitals or blanks are different values.
         label: What sentences and axes call the column, such as "death"; its name if left out.
+        indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
 
     Example:
         >>> Category("race", ["black", "hispanic", "not recorded"]).missing_value
@@ -169,6 +178,7 @@ class Category(metaclass=Constructor):
     aliases: Aliases = ()
     strict: bool = False
     label: str | None = None
+    indicator: bool = False
 
     __repr__ = short_repr
 
@@ -197,6 +207,16 @@ class Category(metaclass=Constructor):
         return self.values[-1] if self.missing is None else self.missing
 
     @property
+    def lists_missing(self) -> bool:
+        """Whether it is declared what a value that is absent means: by `missing`, or by what its own level is called.
+
+        Example:
+            >>> [Category("smoking", ["never", "ever", last]).lists_missing for last in ("Not recorded", "often")]
+            [True, False]
+        """
+        return self.missing is not None or str(self.missing_value).strip().lower() in _WORDS_FOR_MISSING
+
+    @property
     def spellings(self) -> tuple[tuple[bytes, ...], ...]:
         """The texts that are read as each value, folded unless `strict`."""
         return spellings(self.name, self.values, self.aliases, strict=self.strict)
@@ -223,7 +243,7 @@ class Indicator(Binary):
         of: The column whose value may be missing.
     """
 
-    of: Real | Binary = field(kw_only=True)
+    of: Real | Binary | Category = field(kw_only=True)
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -240,14 +260,15 @@ def meaning_of(value: Value) -> str | float:
     return value if isinstance(value, str) else float(value)
 
 
-def indicator_of(column: Real) -> Indicator:
+def indicator_of(column: Column) -> Indicator:
     """Return the covariate that indicates whether another is missing.
 
     Example:
         >>> indicator_of(Real("age", 16, 60)).name
         'age is missing'
     """
-    return Indicator(f"{column.name} is missing", of=replace(column, scale=None))
+    held = replace(column, scale=None) if isinstance(column, Real) else column
+    return Indicator(f"{column.name} is missing", of=held)
 
 
 def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:

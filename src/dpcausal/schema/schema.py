@@ -137,11 +137,11 @@ class Schema(metaclass=Constructor):
         self._check_required()
 
     def _add_indicators(self) -> None:
-        """Declare whether a number is missing, right after the number."""
+        """Declare whether a covariate is missing, right after it."""
         covariates: list[Column] = []
         for column in (column for column in self.covariates if not isinstance(column, Indicator)):
             covariates.append(column)
-            if isinstance(column, Real) and column.indicator:
+            if column.indicator:
                 covariates.append(indicator_of(column))
         object.__setattr__(self, "covariates", tuple(covariates))
 
@@ -235,7 +235,7 @@ class Schema(metaclass=Constructor):
 
         Args:
             scales: The scale of each covariate that is to have one.
-            indicators: Numeric covariates for which to declare a yes-or-no covariate too, "<name> is missing".
+            indicators: Covariates for which to declare a yes-or-no covariate too, "<name> is missing".
 
         Example:
             >>> schema = Schema(Treatment("arm"), Binary("died"), covariates=[Real("creatinine", 0, 15)])
@@ -245,20 +245,18 @@ class Schema(metaclass=Constructor):
             >>> view.covariates[0].missing_value
             1.0
         """
-        numbers = {column.name: column for column in self.covariates if isinstance(column, Real)}
-        wrong = [name for name in (*scales, *indicators) if name not in numbers or name == self.entry]
+        seen = {column.name: column for column in self.covariates if not isinstance(column, Indicator)}
+        numbers = [name for name, column in seen.items() if isinstance(column, Real)]
+        wrong = [*(each for each in scales if each not in numbers), *(each for each in indicators if each not in seen)]
+        wrong += [self.entry] if self.entry in {*scales, *indicators} else []
         if wrong:
             raise SchemaError(
-                expected="scales and indicators of covariates that are numbers, and not the column of entry",
+                expected="scales of covariates that are numbers, indicators of covariates, and not the column of entry",
                 got=", ".join(map(repr, wrong)),
                 hint=f"name some of {', '.join(name for name in numbers if name != self.entry) or 'none'}.",
             )
-        seen = {
-            name: replace(
-                column, scale=scales.get(name, column.scale), indicator=column.indicator or name in indicators
-            )
-            for name, column in numbers.items()
-        }
+        seen |= {name: replace(seen[name], scale=scale) for name, scale in scales.items()}  # type: ignore[arg-type]
+        seen |= {name: replace(seen[name], indicator=True) for name in indicators}
         return replace(self, covariates=tuple(seen.get(column.name, column) for column in self.covariates))
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -50,14 +50,6 @@ Pooling = Literal["sums"] | Automatic | Rule
 """`sums` adds up noisy answers as if all units were in one table; other rules pool sites' effects (`dpcausal.pool`)."""
 
 POOLINGS: tuple[str, ...] = ("sums", "automatic", *get_args(Rule))
-
-
-_PARTS = (
-    "write Schema(treatment=Treatment(…), outcome=Real(…)).",
-    'write for instance estimator=DifferenceInMeans(), or DoublyRobust(covariates=["age"]).',
-    'write for instance pooling="minimum_variance".',
-)
-"""What to write in place of what is no schema, estimator or pooling."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +126,9 @@ class Study(OtherNames):
     def __post_init__(self) -> None:
         words = ("name", "question", "eligibility", "time_zero", "requester")
         check_words({what: getattr(self, what) for what in words}, self.design)
-        check_reasons("confounders", self.confounders, self._covariates())
+        self._check_parts()
+        check_reasons("confounders", self.confounders, self._covariates)
         check_reasons("bounds", self.bounds, ("by", "on", "source"))
-        parts = isinstance(self.schema, Schema), type(self.estimator) in ESTIMATORS.values(), self.pooling in POOLINGS
-        for holds, problem, hint in zip(parts, self._no_parts(), _PARTS, strict=True):
-            if not holds:
-                raise StudyError(problem=problem, hint=hint)
         if not isinstance(self.epsilons, Mapping) or not all(isinstance(site, str) for site in self.epsilons):
             raise StudyError(
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
@@ -171,13 +160,24 @@ class Study(OtherNames):
                 hint="use difference_in_means, regression_adjustment or stratification with a cap, or another pooling.",
             )
 
-    def _no_parts(self) -> tuple[str, str, str]:
-        """Return what is wrong where the schema, the estimator or the pooling is none."""
-        return (
-            f"The schema of a study must be a Schema, not a {type(self.schema).__name__}",
-            f"The estimator of a study must be one of those for average effects, not {repr(self.estimator)[:100]}",
-            f"pooling must be one of {', '.join(POOLINGS)}, not {self.pooling!r}",
-        )
+    def _check_parts(self) -> None:
+        """Raise unless the schema, the estimator and the pooling are such."""
+        if not isinstance(self.schema, Schema):
+            raise StudyError(
+                problem=f"The schema of a study must be a Schema, not a {type(self.schema).__name__}",
+                hint="write Schema(treatment=Treatment(…), outcome=Real(…)).",
+            )
+        if type(self.estimator) not in ESTIMATORS.values():
+            raise StudyError(
+                problem="The estimator of a study must be one of those for average effects, not "
+                f"{repr(self.estimator)[:100]}",
+                hint='write for instance estimator=DifferenceInMeans(), or DoublyRobust(covariates=["age"]).',
+            )
+        if self.pooling not in POOLINGS:
+            raise StudyError(
+                problem=f"pooling must be one of {', '.join(POOLINGS)}, not {self.pooling!r}",
+                hint='write for instance pooling="minimum_variance".',
+            )
 
     def _check_secure(self, honest: int) -> None:
         if self.pooling != "sums" or self.advice_for_sites:
@@ -188,8 +188,9 @@ class Study(OtherNames):
             )
         check_session(self._session, self._asks(), self.rehearsal, self.schema, honest)
 
+    @property
     def _covariates(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
+        return tuple(column.name for column in self.schema.covariates)
 
     @property
     def secure_settings(self) -> SecureSettings | None:
@@ -231,7 +232,7 @@ class Study(OtherNames):
     @property
     def unused_covariates(self) -> tuple[str, ...]:
         """The declared covariates that the estimator uses in no role."""
-        return tuple(name for name in self._covariates() if name not in names_in(self.estimator))
+        return tuple(name for name in self._covariates if name not in names_in(self.estimator))
 
     @property
     def identification(self) -> Literal["randomised", "by design", "adjusted", "unadjusted"]:
@@ -440,7 +441,11 @@ class Study(OtherNames):
         Raises:
             DpcausalError: If the text describes no study.
         """
-        text = text_of("a study", document)
+        return cls._of_text(text_of("a study", document))
+
+    @classmethod
+    @lru_cache(maxsize=16)  # sites and coordinators read one text at each step, and to check it is to rehearse it
+    def _of_text(cls, text: str) -> Self:
         if not text.strip():
             raise StudyError(problem="The study is empty", hint="save the file again, or ask for it again.")
         check_filled_in(text)

@@ -31,6 +31,9 @@ _OWN_TERMS = 7
 _SEED = 20
 """Public: the noise of a release was drawn before, in the vault."""
 
+_HELD = 500_000
+"""So many simulated numbers of scale 1 are drawn once and held: 4 MB, for each of a few shapes."""
+
 _REMEMBERED = 256
 """How many half widths are remembered: a report, its verdict and its figures ask for the same one."""
 
@@ -117,10 +120,18 @@ def merged(terms: Sequence[NoiseTerm]) -> NoiseTerm:
 
 def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np.float64]:
     """Simulate independent noise of these scales, one draw a line."""
+    unit = _held if draws * len(scales) <= _HELD else _unit
+    noise: NDArray[np.float64] = unit(family, draws, len(scales)) * np.array(scales)
+    return noise
+
+
+def _unit(family: Family, draws: int, count: int) -> NDArray[np.float64]:
     generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
     draw = generator.laplace if family == "laplace" else generator.normal
-    noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
-    return noise
+    return draw(0.0, 1.0, (draws, count))
+
+
+_held = lru_cache(maxsize=8)(_unit)
 
 
 def simulated_sums(parts: Sequence[float], draws: int) -> NDArray[np.float64]:

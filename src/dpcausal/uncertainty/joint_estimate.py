@@ -4,9 +4,9 @@ Everything here is post-processing of released numbers, so it costs no privacy.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -215,17 +215,6 @@ class JointEstimate:
     def _only(self, name: str) -> list[float]:
         place = self.names.index(name)
         return [float(at == place) for at in range(len(self.names))]
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `dataclasses.asdict` wrote."""
-        return cls(
-            names=tuple(document["names"]),
-            values=tuple(document["values"]),
-            sampling=tuple(tuple(line) for line in document["sampling"]),
-            noise=tuple(JointNoise(each["family"], tuple(each["scales"]), each["parts"]) for each in document["noise"]),
-            bias=tuple(document.get("bias", ())),
-        )
 
 
 def weighted_average(parts: Sequence[JointEstimate | None], weights: Sequence[float] | Array) -> JointEstimate | None:

@@ -3,9 +3,12 @@
 import json
 import re
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from dpcausal.errors import DocumentError, DpcausalError, StudyError
 
@@ -83,6 +86,31 @@ def json_of(what: str, made: type[Any], document: str | Path) -> dict[str, Any]:
             hint=_no_file_name(text) or "give the text that to_json() returned, unchanged, or the Path of its file.",
         )
     return found
+
+
+def read_as(kind: Any, value: Any) -> Any:  # noqa: ANN401 (an object of that type)
+    """Return a value out of JSON as its type has it: documents as dataclasses, and lists as tuples.
+
+    Example:
+        >>> read_as(tuple[float, ...] | None, [0.5, 1.0])
+        (0.5, 1.0)
+    """
+    inner = get_args(kind)
+    if value is None or is_dataclass(value):
+        return value
+    if isinstance(kind, type) and is_dataclass(kind):
+        types = _types_of(kind)
+        return kind(**{name: read_as(types.get(name), each) for name, each in value.items()})
+    if get_origin(kind) is tuple:
+        return tuple(map(read_as, repeat(inner[0]) if inner[-1] is Ellipsis else inner, value))
+    if get_origin(kind) in (Union, UnionType):
+        return read_as(inner[0], value)
+    return value
+
+
+@cache
+def _types_of(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _slip(text: str, message: str) -> str:

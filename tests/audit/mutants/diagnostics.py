@@ -22,7 +22,7 @@ from dpcausal.queries.covariate_counts import COARSE, EACH
 from dpcausal.queries.scores import predictor
 from dpcausal.sums.description import Sums
 from dpcausal.sums.evaluation import evaluate, totals
-from dpcausal.sums.numbers import Ticks, nodes
+from dpcausal.sums.numbers import Ticks, nodes, parts
 from dpcausal.vault import adding
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics.features import Features
@@ -102,6 +102,14 @@ def overlapping_bins(patch: pytest.MonkeyPatch) -> None:
 @mutant("missing covariates charged for half of one", sensitivity_of(MissingCovariates))
 def half_missing(patch: pytest.MonkeyPatch) -> None:
     _bounded_by(patch, MissingCovariates, lambda _, bound: bound / 2)
+
+
+@mutant("units that lack any covariate counted for each", sensitivity_of(MissingCovariates, each=False))
+def each_of_any(patch: pytest.MonkeyPatch) -> None:
+    def several(sums: Sums) -> Sums:
+        return replace(sums, whole={name: parts(number)[0] for name, number in sums.whole.items()})
+
+    add_up_others(patch, MissingCovariates, several)
 
 
 @mutant("missing covariates counted twice", sensitivity_of(MissingCovariates))

@@ -27,9 +27,7 @@ def run(*words: object) -> Result:
 @pytest.fixture(autouse=True)
 def quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a site answer in this process. One test below has the process of its own, and `test_worker` tests it."""
-    monkeypatch.setattr(
-        "dpcausal.federation.site.worker.run_in_subprocess", lambda folder, request: Site(folder).answer(request)
-    )
+    monkeypatch.setattr("dpcausal.cli.site.run_in_subprocess", lambda folder, request: Site(folder).answer(request))
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def test_init_refuses_an_invalid_site_name(tmp_path: Path, name: str) -> None:
 def test_review_approve_and_answer_in_order(
     folder: Path, study_file: Path, request_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpcausal.federation.site.worker.run_in_subprocess", run_in_subprocess)
+    monkeypatch.setattr("dpcausal.cli.site.run_in_subprocess", run_in_subprocess)
     digest = digest_of_text(study_file.read_text())
     assert "has not received a study yet" in run("review", folder).output
     assert digest in run("review", folder, study_file).output

@@ -38,6 +38,7 @@ from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, score_query
 from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
+from dpcausal.estimators.score_limit import CUT_OFF_LOSS, best_limit, far_outcomes
 from dpcausal.estimators.weighted_moments import (
     Moments,
     slope_moments,
@@ -55,6 +56,7 @@ from dpcausal.results.effect import Effect
 from dpcausal.schema.columns import Binary
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source, guarantee_for
+from dpcausal.sums.limits import TooMuchWorkError
 from dpcausal.uncertainty.derivatives import Numbers, within
 from dpcausal.uncertainty.interval import NoiseTerm, half_width
 from dpcausal.utils.validation import is_number
@@ -86,9 +88,6 @@ _FAR = 2.0**20
 _SEEN_SDS, _SURE_SDS = 1.0, 2.0
 """Scores beyond the limit count where their number exceeds so many standard deviations of its noise. An interval is
 refused for what is beyond so many: luck must not refuse it."""
-
-_CUT_OFF_LOSS = 0.5
-"""What a score beyond the limit loses on average, in limits."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +130,11 @@ class DoublyRobust(BaseEstimator):
         clip: Propensities are clipped to clip and 1 - clip. By default the largest of 0.05, 0.04, 0.03, 0.02, 0.015 and
             0.01 that leaves out at most 2 % of an arm's weights, by the released score.
         limit: Scores are limited to so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
-            where weights are smaller. Noise in the estimate is in proportion to it. By default 5 for a number and 20
-            for a binary outcome, where single units have far larger residuals, and more with a clip below 0.05, in
-            proportion to its root.
+            where weights are smaller. Noise in the estimate is in proportion to it. By default 20 for a binary outcome,
+            where single units have large residuals, and at most 5 for a number, more with a clip below 0.05, in
+            proportion to its root. For a number, and for ATO, it is as much smaller as the released residual
+            variance, arms' means and propensities suggest: where noise and the bias that the interval allows for are
+            smallest together.
         include_missing: Whether the average is over units without an outcome too, for ATE. By default it is over those
             with one. Residuals are then over the probability to have an outcome too, clipped to at least `clip`.
 
@@ -185,6 +186,9 @@ class DoublyRobust(BaseEstimator):
         lines = replace(fit, means=regressions.means[None], centres=np.array([[regressions.centres] * 2]))
         models = [as_score_coefficients(lines, arm, self.covariates, source.schema) for arm in (0, 1)]
         query = self._query(source.schema, error.released, *models, clip=self._clip(error))
+        # Of a binary outcome with large weights, far scores are few, alike in sign, and not as a mean risk has them.
+        if self.limit is None and (self.estimand == "ATO" or not isinstance(source.schema.outcome, Binary)):
+            query = replace(query, limit=self._best_limit(query, error, fit, source, sums_from))
         sums = source.release(query, sums_from)
         return self._effect(scaled, allowed, (fit, regressions, error), (moments, propensity, sums))
 
@@ -223,6 +227,31 @@ class DoublyRobust(BaseEstimator):
             limit = _BINARY_LIMIT if isinstance(schema.outcome, Binary) else _NUMBER_LIMIT
             limit *= math.sqrt(max(_CLIPS[0] / clip, 1.0)) if is_number(clip) and clip > 0 else 1.0
         return limit * _WEIGHTS.get(self.estimand, 1.0) if is_number(limit) else limit  # the query refuses the rest
+
+    def _best_limit(
+        self,
+        query: AugmentedScores,
+        propensity: PropensityError,
+        fit: OutcomeRegressions,
+        source: Source,
+        guarantee: Guarantee,
+    ) -> float:
+        """Return the limit of scores by what is released of residuals and propensities, at most that of a query."""
+        schema, binary = source.schema, isinstance(source.schema.outcome, Binary)
+        half = (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2
+
+        def noise(limit: float) -> float:
+            try:
+                sd = _noise_sd(replace(query, limit=limit), 0, schema, guarantee, source.rule)
+            except TooMuchWorkError:  # a vault would refuse it, after models are paid for
+                return math.inf
+            return sd / half / float(fit.n[0])
+
+        outcomes = [
+            far_outcomes(float(fit.means[0, arm]) / half, float(fit.variances[0, arm]) / half**2, binary=binary)
+            for arm in (0, 1)
+        ]
+        return best_limit(query.limit, noise, propensity.weights(self.estimand, query.clip), outcomes)
 
     def _split(self, source: Source, guarantee: Guarantee) -> tuple[Guarantee, Guarantee, Guarantee]:
         """Split the guarantee for moments, propensity and sums: return the shares with the least expected error.
@@ -369,7 +398,7 @@ class _Mean:
         self.floored = squares < hidden
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / target_sum
         self.error = math.hypot(self.sampling_sd, *(math.sqrt(term.variance) for term in self.noise))
-        loss = _CUT_OFF_LOSS * query.limit * (high - low) / 2 / target_sum
+        loss = CUT_OFF_LOSS * query.limit * (high - low) / 2 / target_sum
         noise_sd = math.sqrt(sums.variance("clipped"))
         self.cut_off = value["clipped"] * loss if value["clipped"] > _SEEN_SDS * noise_sd else 0.0
         self.surely_cut_off = max(value["clipped"] - _SURE_SDS * noise_sd, 0.0) * loss

@@ -17,6 +17,9 @@ from dpcausal.results.effect import Effect
 from dpcausal.source import Source, guarantee_for
 from dpcausal.uncertainty.interval import NoiseTerm
 
+_LARGEST_LOG = 100.0
+"""Of a scale: beyond it any interval is the whole line."""
+
 _WIDENING = 1.7
 """Widens the scale by exp(1.7 b²), because it carries a random factor exp(L), L Laplace noise of scale b. The 90 % and
 95 % quantiles of the noise by itself need 1.3 b² and 2.0 b²."""
@@ -74,7 +77,8 @@ class ExactMatching(BaseEstimator):
         n, strata = source.n, math.prod(bins(cuts, source.schema))
         if delta:
             share = epsilon * float(query.shares["effect"])
-            bound = math.exp(release.value("log_sensitivity") * smoothness(share, delta)) * outcome_tick(source.schema)
+            log_bound = min(max(release.value("log_sensitivity"), 0.0) * smoothness(share, delta), _LARGEST_LOG)
+            bound = math.exp(log_bound) * outcome_tick(source.schema)
             estimate, scale = release.value("effect") / n, 2 * bound / share / n
             # The scale of the noise is known up to a random factor only, so the interval is widened.
             scale *= math.exp(_WIDENING * (release.scale("log_sensitivity") * smoothness(share, delta)) ** 2)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.covariate_scales import with_scales
+from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in, warned
@@ -111,6 +111,7 @@ class Stratification(BaseEstimator):
     """
 
     also_called: ClassVar[str] = "strat subclassification stratified blocking cmh mantel_haenszel"
+    estimates_average: ClassVar[bool] = True
 
     by: Sequence[str | Cut]
     cap: int | None = None
@@ -174,13 +175,10 @@ class Stratification(BaseEstimator):
         """
         cuts = cuts_of(self.by)
         numbers = numbers_without_edges(cuts, source.schema, self.bins)
-        if not numbers and (self.cap is not None or source.arm_sizes is not None):
-            return source, QuantileStrata(cuts), _Arms.public(source), allowed, (), ()
+        listed = [cut.name for cut in cuts if not cut.edges and cut.name not in numbers]
         if not numbers:
-            first, rest = allowed.split(_ARMS_SHARE, pure_first=True)
-            release = source.release(ArmTotals(), first)
-            return source, QuantileStrata(cuts), _Arms.of(release, source), rest, (release.receipt,), ()
-        found = with_scales(source, numbers, allowed)
+            return self._listed(source, cuts, listed, allowed)
+        found = with_scales(source, [*numbers, *listed], allowed)
         planned = QuantileStrata.of(
             cuts, source.schema, found.scales, self.bins or bins_for(cuts, source.schema, source.n)
         )
@@ -190,11 +188,21 @@ class Stratification(BaseEstimator):
         arms = _Arms.of(release, source)
         count = self.bins or bins_for(cuts, source.schema, arms.units, arms.rarer)
         strata = QuantileStrata.of(cuts, source.schema, found.scales, count)
-        lacking = tuple(map(Cut, found.covariates[len(numbers) :]))
-        stays = sum(found.lacking.values()) / len(cuts)
-        strata = replace(strata, cuts=(*strata.cuts, *lacking), lacking=min(stays, 0.5))
-        view = scaled(source, {}, found.indicated) if lacking else source
+        strata = _with_missing(strata, found, len(numbers) + len(listed))
+        view = scaled(source, {}, found.indicated) if found.indicated else source
         return view, strata, arms, rest, (*found.receipts, release.receipt), found.notes
+
+    def _listed(
+        self, source: Source, cuts: tuple[Cut, ...], listed: Sequence[str], allowed: Guarantee
+    ) -> tuple[Source, QuantileStrata, "_Arms", Guarantee, tuple[Receipt, ...], tuple[str, ...]]:
+        """Return strata without numbers at quantiles; arms are asked for their sizes, and where values are missing."""
+        found = with_scales(source, listed, allowed) if listed else ScaledCovariates(source, (), allowed)
+        strata = _with_missing(QuantileStrata(cuts), found, len(listed))
+        if not strata.lacking and (self.cap is not None or source.arm_sizes is not None):
+            return source, strata, _Arms.public(source), found.rest, found.receipts, found.notes
+        first, rest = found.rest.split(_ARMS_SHARE, pure_first=True)
+        release = source.release(ArmTotals(), first)
+        return found.source, strata, _Arms.of(release, source), rest, (*found.receipts, release.receipt), found.notes
 
     def _query(
         self, cuts: Sequence[Cut], source: Source, allowed: Guarantee, arms: "_Arms"
@@ -204,6 +212,13 @@ class Stratification(BaseEstimator):
             return _capped(cuts, source, allowed, arms)
         query = StratumContrasts(cuts, self.cap)
         return query, narrower(query, source, allowed, "effect")
+
+
+def _with_missing(strata: QuantileStrata, found: ScaledCovariates, places: int) -> QuantileStrata:
+    """Return strata in which units that lack a value are apart, and what that leaves in."""
+    apart = tuple(map(Cut, found.covariates[places:]))
+    stays = sum(found.lacking.values()) / len(strata.cuts)
+    return replace(strata, cuts=(*strata.cuts, *apart), lacking=min(stays, 0.5))
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
 """The posterior of an effect curve's weights, from noisy sums of products (empirical Bayes)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from dpcausal.estimators.conditional.nuisance import NuisanceModels
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import basis_values
-from dpcausal.queries.profiles import Codes, spread_out
+from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import GRID
 from dpcausal.release import Release
 from dpcausal.schema.columns import Column
@@ -100,7 +100,7 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     if level:
         seen = squares / (_OVERLAP if query.learner == "residual" else 1.0)
         decay = min(_LARGEST_SD, _EXPLAINED * math.sqrt(seen) / (high - low))
-        shape = _variation(values, constant, _kernel(codes, query.basis.reads(schema)))
+        shape = _variation(values, constant, _kernel(tuple(query.basis.reads(schema))))
         level_prior = np.outer(constant, constant)
         priors = [(high - low) ** 2 * (level_prior + sd**2 * shape) for sd in PRIOR_SDS]
         fit = _Fit(gram, along, priors, np.log(PRIOR_SDS) - (PRIOR_SDS / decay) ** 2 / 2)
@@ -129,7 +129,7 @@ def hidden_variation(release: Release, schema: Schema, n: int) -> float:
     names, columns = query.basis.names(schema), query.basis.reads(schema)
     codes = spread_out(columns, _PROFILES)
     values = basis_values(query.basis, codes, schema)
-    shape = _variation(values, np.linalg.pinv(values, rcond=1e-6).sum(axis=1), _kernel(codes, columns))
+    shape = _variation(values, np.linalg.pinv(values, rcond=1e-6).sum(axis=1), _kernel(tuple(columns)))
     within = np.cov(values, rowvar=False, bias=True).reshape(shape.shape)
     gram = (_OVERLAP if query.learner == "residual" else 1.0) * values.T @ values / len(values)
     noise = release.variance(f"effect * {names[0]}") / n**2
@@ -147,8 +147,10 @@ def hidden_variation(release: Release, schema: Schema, n: int) -> float:
     return next((float(sd) for sd in (high - low) * np.geomspace(1e-3, 1.0, 41) if left(sd) <= 0.5), high - low)
 
 
-def _kernel(codes: Codes, columns: Sequence[Column]) -> Array:
+@lru_cache(maxsize=8)
+def _kernel(columns: tuple[Column, ...]) -> Array:
     """Return the prior covariance of smooth effects at profiles: a part for each covariate, and one for all."""
+    codes = spread_out(columns, _PROFILES)
     added, product = np.zeros(()), np.ones(())
     for column in columns:
         apart = (codes[column.name][:, None] - codes[column.name]).astype(float)
@@ -202,7 +204,8 @@ class _Fit:
         """Return the posterior mean and covariance, and the matrix that maps sums to the mean, averaged over priors."""
         log_likelihoods, means, covariances, gains = [], [], [], []
         for prior in self._priors:
-            total = self._gram @ prior @ self._gram + errors + 1e-300 * np.eye(len(errors))
+            total = self._gram @ prior @ self._gram + errors
+            total += (1e-300 + 1e-15 * float(np.trace(total))) * np.eye(len(errors))
             gain = np.linalg.solve(total, self._gram @ prior).T
             log_likelihoods.append(
                 -(self._along @ np.linalg.solve(total, self._along) + np.linalg.slogdet(total)[1]) / 2

@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpcausal.errors import StudyError, redact_errors
@@ -10,6 +9,7 @@ from dpcausal.federation.coordinator.requests import check_intact
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.operation.archive import (
     Manifest,
+    Restored,
     copy_database,
     copy_files,
     read_archive,
@@ -23,15 +23,6 @@ NETWORKS = ("nvflare",)
 _MAILBOX_SETTINGS = f"{MAILBOX}/mailbox.toml"
 _IN_FOLDER = "sqlite:///"
 _NO_OPEN_INVITATIONS = "DELETE FROM mailbox_invitations WHERE used_by = ''"
-
-
-@dataclass(frozen=True)
-class RestoredWorkspace:
-    """A workspace that was restored."""
-
-    manifest: Manifest
-    found: tuple[str, ...]
-    missing: tuple[str, ...]
 
 
 def backup_workspace(folder: Path, out: Path, *, with_keys: bool = False) -> Manifest:
@@ -53,7 +44,7 @@ def backup_workspace(folder: Path, out: Path, *, with_keys: bool = False) -> Man
         return write_archive(staged, out, folder, lasting, left_out=tuple(left_out), **about)
 
 
-def restore_workspace(file: Path, folder: Path) -> RestoredWorkspace:
+def restore_workspace(file: Path, folder: Path) -> Restored:
     """Restore a workspace from a backup to a new folder.
 
     What was revoked since the backup was taken is not revoked in it: `found` lists who may do what.
@@ -63,7 +54,7 @@ def restore_workspace(file: Path, folder: Path) -> RestoredWorkspace:
         found = tuple(_found(workspace))
         if workspace.store.exists():
             check_intact(workspace.store)
-    return RestoredWorkspace(manifest, found, tuple(missing_secrets(folder)))
+    return Restored(manifest, found, tuple(missing_secrets(folder)))
 
 
 def mailbox_database(folder: Path) -> Path | None:

@@ -50,6 +50,24 @@ class Manifest:
     format: int = FORMAT
 
 
+@dataclass(frozen=True)
+class Restored:
+    """A site or a workspace that was restored.
+
+    Attributes:
+        found: Who may do what in it, and of a site the last decisions, in words.
+        missing: The settings whose secrets the backup does not hold.
+        stopped: Why a site does not answer yet; empty if it does.
+        steps: What brings it back into service, in order.
+    """
+
+    manifest: Manifest
+    found: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    stopped: str = ""
+    steps: tuple[str, ...] = ()
+
+
 @contextmanager
 def staging(out: Path) -> Iterator[Path]:
     """Give an empty folder beside a file, to collect what goes into it.

@@ -5,13 +5,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.operation.archive import (
     Manifest,
+    Restored,
     copy_database,
     copy_files,
     read_archive,
@@ -33,24 +33,6 @@ NETWORKS = ("nvflare", "networks")
 _INDEX = Path(AUDIT_LOG).with_suffix(".index").name
 _MARGIN = 60.0
 _CONFIRM = "look at people, requesters and settings, and confirm them: dpcausal site confirm {} --by NAME --why WHY"
-
-
-@dataclass(frozen=True)
-class Restored:
-    """A site that was restored.
-
-    Attributes:
-        found: The people, requesters and last decisions in it, in words.
-        missing: The settings whose secrets the backup does not hold.
-        stopped: Why the site does not answer yet; empty if it does.
-        steps: What brings it back into service, in order.
-    """
-
-    manifest: Manifest
-    found: tuple[str, ...]
-    missing: tuple[str, ...] = ()
-    stopped: str = ""
-    steps: tuple[str, ...] = ()
 
 
 def backup_site(folder: Path, out: Path, *, with_keys: bool = False) -> Manifest:

@@ -20,9 +20,10 @@ from pathlib import Path
 import tomli_w
 
 from dpcausal.errors import DpcausalError
-from dpcausal.federation.coordinator.backup import RestoredWorkspace, mailbox_database, restore_workspace
+from dpcausal.federation.coordinator.backup import mailbox_database, restore_workspace
 from dpcausal.federation.coordinator.requests import check_intact
 from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.operation.archive import Restored
 from dpcausal.federation.operation.contents import MAILBOX
 from dpcausal.federation.operation.health import ATTENTION, BROKEN, HEALTHY, Check, Status, check_certificate
 from dpcausal.federation.protocol.messages import Message, Request
@@ -70,7 +71,7 @@ def drill_site(file: Path) -> Status:
         return Status("drill of site", manifest.name, (*checks, *_membership(place)))
 
 
-def _workspace_checks(place: Path, restored: RestoredWorkspace) -> Iterator[Check]:
+def _workspace_checks(place: Path, restored: Restored) -> Iterator[Check]:
     manifest, workspace = restored.manifest, Workspace(place)
     yield Check("restored", HEALTHY, f"{len(manifest.files)} files, each as the manifest says")
     yield Check("roster", HEALTHY, f"{len(workspace.roster.sites)} sites")

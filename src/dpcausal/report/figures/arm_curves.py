@@ -3,7 +3,8 @@
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from dpcausal.report.figures.canvas import blank_figure, shorten
+from dpcausal.page.numbers import percent
+from dpcausal.report.figures.canvas import CONTROL, TREATED, blank_figure, shorten
 from dpcausal.results.arm_curves import ArmCurves
 from dpcausal.utils.text import format_number
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STYLES = (
-    ("#b35806", "s", (0, (5, 2))),
-    ("#2166ac", "o", "-"),
+    (CONTROL, "s", (0, (5, 2))),
+    (TREATED, "o", "-"),
     ("#117733", "^", (0, (1, 1.5))),
     ("#882255", "D", (0, (6, 2, 1, 2))),
 )
@@ -42,7 +43,9 @@ def arm_curves_plot(curves: ArmCurves, *, bands: bool = True, level: float = 0.9
             linewidth=1.5,
             label=shorten(arm).replace("$", r"\$"),
         )
-    about = f"shaded: {level:.0%} bands for all points of all arms at once" if bands else "no bands, as no interval"
+    about = (
+        f"shaded: {percent(level)} bands for all points of all arms at once" if bands else "no bands, as no interval"
+    )
     axes.set_xlabel(f"{shorten(curves.along)}\n{about}", parse_math=False)
     axes.set_ylabel(shorten(curves.quantity), parse_math=False)
     axes.legend(

@@ -8,7 +8,11 @@ from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
+CONTROL, TREATED, PALE = "#b35806", "#2166ac", "#aac7e2"
+"""The colours of the arms, also for the colour-blind, and of what an effect may be."""
 
 _MAX_LENGTH = 40
 
@@ -22,6 +26,11 @@ def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def thousands(axis: "Axis") -> None:
+    """Write the numbers of an axis with commas between thousands."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
 
 
 def render(title: str, figure: "Figure", alt: str) -> Picture:

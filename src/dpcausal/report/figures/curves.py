@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcausal.errors import QueryError
-from dpcausal.report.figures.canvas import blank_figure
+from dpcausal.page.numbers import percent
+from dpcausal.report.figures.canvas import PALE, TREATED, blank_figure, thousands
 from dpcausal.results.curve import EffectCurve
 from dpcausal.schema.real import Real
 
@@ -36,17 +37,18 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
     if not curve.no_interval:
         low, high = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
         share = sampling / np.maximum(np.hypot(sampling, privacy), 1e-300)
-        axes.hlines(places, low, high, color="0.45", linewidth=1.2)
-        axes.hlines(places, effects - (effects - low) * share, effects + (high - effects) * share, "0.2", linewidth=4)
-        label = f"simultaneous {1 - alpha:.0%} intervals; thick: sampling error alone"
+        axes.hlines(places, low, high, color=TREATED, linewidth=1.2)
+        axes.hlines(places, effects - (effects - low) * share, effects + (high - effects) * share, TREATED, linewidth=4)
+        label = f"simultaneous {percent(1 - alpha)} intervals; thick: sampling error alone"
     else:
-        axes.hlines(places, effects - 2 * privacy, effects + 2 * privacy, color="0.45", linewidth=1.2)
+        axes.hlines(places, effects - 2 * privacy, effects + 2 * privacy, color=TREATED, linewidth=1.2)
         label = "lines: ± 2 sd of the privacy noise; no intervals"
     axes.plot(effects, places, "o", color="black", markerfacecolor="white", markersize=6)
     axes.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--")
     axes.set_yticks(places, names, parse_math=False)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    axes.set_xlabel(f"effect of {curve.arms[1]} against {curve.arms[0]} on {curve.outcome}\n{label}")
+    thousands(axes.xaxis)
+    axes.set_xlabel(f"effect of {curve.arms[1]} against {curve.arms[0]} on {curve.outcome}\n{label}", parse_math=False)
     axes.set_title(_caption(curve), loc="left", fontsize=9)
     return figure
 
@@ -93,13 +95,14 @@ def draw_effect(
     if not curve.no_interval:
         together = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
         alone = curve.effect_interval(profiles, alpha=alpha)
-        axes.fill_between(values, *together, color="0.88", label=f"{1 - alpha:.0%} simultaneous band")
-        axes.fill_between(values, *alone, color="0.72", label=f"{1 - alpha:.0%} pointwise interval")
-    axes.plot(values, curve.effect(profiles), color="black", linewidth=1.6, label="effect")
+        axes.fill_between(values, *together, color=PALE, alpha=0.45, label=f"{percent(1 - alpha)} simultaneous band")
+        axes.fill_between(values, *alone, color=PALE, label=f"{percent(1 - alpha)} pointwise interval")
+    axes.plot(values, curve.effect(profiles), color=TREATED, linewidth=1.8, label="effect")
     axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle="--")
     axes.set_xlim(column.low, column.high)
-    axes.set_xlabel(covariate)
-    axes.set_ylabel(f"effect on {curve.outcome}")
+    axes.set_xlabel(column.title, parse_math=False)
+    thousands(axes.yaxis)
+    axes.set_ylabel(f"effect on {curve.outcome}", parse_math=False)
     axes.legend(frameon=False, fontsize=8)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable, Reading
-from dpcausal.report.figures.canvas import blank_figure, render, shorten
+from dpcausal.report.figures.canvas import CONTROL, TREATED, blank_figure, render, shorten
 from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def love_plot(balance: BalanceTable) -> "Figure":
     before, after = ([getattr(line, when) for line in balance.lines] for when in ("before", "after"))
     _marks(axes, places + lift, before, "white", "before")
     if balance.weighted:
-        _marks(axes, places - lift, after, "black", "after weighting")
+        _marks(axes, places - lift, after, TREATED, "after weighting")
     axes.set_yticks(places, [shorten(line.name) for line in balance.lines], parse_math=False)
     axes.set_ylim(-0.6, len(places) - 0.4)
     control, treated = map(shorten, balance.arms)
@@ -57,7 +57,7 @@ def _marks(axes: "Axes", places: np.ndarray, found: list[Reading | None], colour
         [place for place, _ in seen],
         xerr=[each.bar for _, each in seen],
         fmt="o",
-        color="black",
+        color=TREATED,
         markerfacecolor=colour,
         markersize=6,
         elinewidth=1.2,
@@ -75,11 +75,14 @@ def overlap_plot(overlap: OverlapTable) -> "Figure":
     """Draw the number of units of each arm in each bin: treated above the line, control below, with noise bars."""
     figure, axes = blank_figure(8.0, 4.4)
     places = np.arange(len(overlap.bins))
-    for arm, sign, colour, hatch in (("treated", 1, "0.45", ""), ("control", -1, "0.9", "///")):
+    for arm, sign, colour, edge, hatch in (
+        ("treated", 1, TREATED, TREATED, ""),
+        ("control", -1, "white", CONTROL, "///"),
+    ):
         found = [getattr(bin_, arm) for bin_ in overlap.bins]
         heights = [sign * max(each.value, 0.0) for each in found]
         label = shorten(overlap.arms[1 if arm == "treated" else 0])
-        axes.bar(places, heights, width=0.85, color=colour, hatch=hatch, edgecolor="black", linewidth=0.8, label=label)
+        axes.bar(places, heights, width=0.85, color=colour, hatch=hatch, edgecolor=edge, linewidth=0.8, label=label)
         shift = 0.06 * sign  # keeps the bars of counts near 0 apart
         values, bars = [sign * each.value for each in found], [each.bar for each in found]
         axes.errorbar(places + shift, values, yerr=bars, fmt="none", ecolor="black", elinewidth=1.2, capsize=2)

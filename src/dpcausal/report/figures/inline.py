@@ -45,9 +45,9 @@ def _axis_title(report: ReportInputs) -> str:
         return "estimate"
     control, treated = report.effect.arms
     words = {"treated": treated, "control": control}
-    if report.scale.risks:
-        return "{treated} minus {control}, percentage points".format(**words)
-    return "{treated} minus {control}".format(**words)
+    outcome = report.study.schema.outcome if report.study and not report.effect.quantity else None
+    unit = "percentage points" if report.scale.risks else getattr(outcome, "unit", None)
+    return "{treated} minus {control}".format(**words) + (f", {unit}" if unit else "")
 
 
 def _alt(report: ReportInputs, label: str, widths: dict[str, float], planned: str, smallest: str) -> str:

@@ -9,7 +9,10 @@ from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.report.sections.arms import arm_tables
 from dpcausal.report.sections.privacy import loss_words
 
-_VERDICTS = {True: "passes", False: "fails", None: "inconclusive"}
+_UNSEEN = (
+    "No private number shows persons with several records where no unit is declared, codes such as 999 within the "
+    "bounds, or cells that were not declared. Where the table is, run: dpcausal check."
+)
 
 
 def result(report: ReportInputs) -> Section:
@@ -28,12 +31,7 @@ def result(report: ReportInputs) -> Section:
     notes = tuple(f"Assumes: {text}." for text in effect.assumptions)
     notes += tuple(f"Note: {text}." for text in effect.notes)
     if not effect.rehearsed:
-        notes += (
-            (
-                "No private number shows persons with several records where no unit is declared, codes such as 999 "
-                "within the bounds, or cells that were not declared. Where the table is, run: dpcausal check."
-            ),
-        )
+        notes = (*notes, _UNSEEN)
     tables = (*arm_tables(report), *_sites(report))
     return Section("result", "Result", items=tuple(items), tables=tables, notes=notes)
 
@@ -47,15 +45,14 @@ def _interval(report: ReportInputs) -> list[Item]:
         return [(label, f"expect the estimate ± {report.scale.size((high - low) / 2)}")]
     limits = report.scale.limits(report.interval)
     p_value = report.effect.p_value()
-    smallest = 0.001
-    p_words = f"below {number(smallest, 3)}" if p_value < smallest else number(p_value, 3)
-    covered = f"{limits} (for sampling error and privacy noise)"
-    if report.effect.between_sd:
-        covered = f"{limits} (for sampling error, differences between sites and privacy noise)"
-    hypothesis = f"{p_words} (two-sided, for no effect)"
-    if report.scale.described:
-        hypothesis = f"{p_words} (two-sided, for 0)"
-    return [(label, covered), *_bias(report), ("p-value", hypothesis)]
+    p_words = "below 0.001" if p_value < 0.001 else number(p_value, 3)
+    sources = "sampling error, differences between sites" if report.effect.between_sd else "sampling error"
+    null = "0" if report.scale.described else "no effect"
+    return [
+        (label, f"{limits} (for {sources} and privacy noise)"),
+        *_bias(report),
+        ("p-value", f"{p_words} (two-sided, for {null})"),
+    ]
 
 
 def _bias(report: ReportInputs) -> list[Item]:
@@ -129,9 +126,7 @@ def diagnostics(report: ReportInputs) -> Section:
     if not report.diagnoses:
         none = "This report has no private diagnostics: it does not show whether the arms overlap and are balanced."
         return Section("diagnostics", title, paragraphs=(none,))
-    lines = tuple(
-        (each.name, each.found, _VERDICTS[each.passes], loss_words(each.guarantee)) for each in report.diagnoses
-    )
+    lines = tuple((each.name, each.found, each.verdict, loss_words(each.guarantee)) for each in report.diagnoses)
     paragraphs = ("Each diagnostic has its own price, and its result contains privacy noise.",)
     head = ("check", "result", "verdict", "price")
     table = Table("Private diagnostics", head, lines)
@@ -153,23 +148,19 @@ def confounding(report: ReportInputs) -> Section:
     if report.study is not None and report.study.design == "trial":
         return Section("confounding", title, paragraphs=("Not computed: treatment was randomised.",))
     if values is None:
-        missing = "Not computed: it needs an interval, and a sampling error above 0."
-        if report.effect.quantity:
-            missing = "Not computed: it needs an effect on a mean or a risk."
-        elif report.study is None:
-            missing = "Not computed: it needs the study file."
-        return Section("confounding", title, paragraphs=(missing,))
+        lacking = "the study file" if report.study is None else "an interval, and a sampling error above 0"
+        needs = "an effect on a mean or a risk" if report.effect.quantity else lacking
+        return Section("confounding", title, paragraphs=(f"Not computed: it needs {needs}.",))
     items = [
         ("robustness value, estimate", percent(values.robustness, 1)),
         ("robustness value, interval limit nearer to 0", percent(values.robustness_limit, 1)),
         ("scale of the E-value", values.scale),
     ]
+    confounder, outcome = "To explain the estimate away, an unmeasured confounder would", report.effect.outcome
+    share = percent(values.robustness, 1)
     if values.e_value is None or values.e_value_limit is None:
-        reading = (
-            "To explain the estimate away, an unmeasured confounder would have to explain "
-            f"{percent(values.robustness, 1)} of the residual variance of both treatment and "
-            f"{report.effect.outcome}, beyond the adjustment."
-        )
+        both = f"both treatment and {outcome}"
+        reading = f"{confounder} have to explain {share} of the residual variance of {both}, beyond the adjustment."
     else:
         items = [
             ("E-value, estimate", number(values.e_value, 2)),
@@ -177,10 +168,8 @@ def confounding(report: ReportInputs) -> Section:
             *items,
         ]
         reading = (
-            "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least "
-            f"{number(values.e_value, 2)} with both treatment and {report.effect.outcome}, beyond the "
-            f"adjustment; or it would have to explain {percent(values.robustness, 1)} of the residual "
-            "variance of both."
+            f"{confounder} need a risk ratio of at least {number(values.e_value, 2)} with both treatment and "
+            f"{outcome}, beyond the adjustment; or it would have to explain {share} of the residual variance of both."
         )
     notes = (
         "E-value: VanderWeele and Ding 2017. Robustness value: Cinelli and Hazlett 2020.",

@@ -6,22 +6,38 @@ from importlib.metadata import version
 from dpcausal.page.numbers import short
 from dpcausal.report.section import ReportInputs, Section
 from dpcausal.report.verdict import BALANCE
+from dpcausal.study.study import Study
 from dpcausal.utils.text import capitalised
 
 
 def methods(report: ReportInputs) -> Section:
     """Return the methods paragraph."""
-    texts = (
-        _estimate(report),
-        *_adjustment(report),
-        *_pooling(report),
-        *_privacy(report),
-        *_interval(report),
-        *_bounds(report),
-        *_thresholds(report),
-        f"The analysis used dpcausal {version('dpcausal')}.",
-    )
-    return Section("methods", "Methods paragraph, to paste", paragraphs=(" ".join(texts),))
+    return Section("methods", "Methods paragraph, to paste", paragraphs=(" ".join(_sentences(report)),))
+
+
+def _sentences(report: ReportInputs) -> Iterator[str]:
+    yield _estimate(report)
+    if report.study is not None and report.study.design == "observational":
+        yield from _adjustment(report, report.study)
+    if report.effect.sites:
+        answered = sum(each.n is not None for each in report.effect.sites)
+        yield f"Effects of {answered} sites were pooled; each site added noise before anything left it."
+    yield from _privacy(report)
+    if report.interval is None:
+        yield "Exact discrete noise was added to bounded sums; there is no valid confidence interval."
+    else:
+        noise = "Exact discrete noise was added to bounded sums"
+        yield f"{noise}; the 95 % confidence interval accounts for sampling error and noise."
+    if report.interval is not None and (left_in := report.effect.left_in):
+        yield f"It allows for confounding of up to {report.scale.size(left_in)} that may be left in."
+    if report.study is not None and (source := report.study.bounds.get("source")):
+        yield f"Bounds of the variables come from {source}."
+    if report.smallest_worthwhile_effect:
+        yield f"The smallest worthwhile effect was taken to be {report.scale.given(report.smallest_worthwhile_effect)}."
+    if report.confounding is not None:
+        by = "the robustness value" if report.confounding.e_value is None else "the E-value and the robustness value"
+        yield f"Sensitivity to unmeasured confounding was assessed by {by}."
+    yield f"The analysis used dpcausal {version('dpcausal')}."
 
 
 def _estimate(report: ReportInputs) -> str:
@@ -35,11 +51,9 @@ def _estimate(report: ReportInputs) -> str:
     return f"In this observational study of {report.units} units we estimated {compared} {how}"
 
 
-def _adjustment(report: ReportInputs) -> Iterator[str]:
+def _adjustment(report: ReportInputs, study: Study) -> Iterator[str]:
     """Yield what an observational study adjusted for, what it may not have, and whether balance was checked."""
-    study, unsure = report.study, report.effect.unadjusted
-    if study is None or study.design != "observational":
-        return
+    unsure = report.effect.unadjusted
     if report.scale.described:
         yield "The appendix has the formula, its sums and its assumptions."
     else:
@@ -52,12 +66,6 @@ def _adjustment(report: ReportInputs) -> Iterator[str]:
         yield f"{capitalised(BALANCE[report.balance])}."
 
 
-def _pooling(report: ReportInputs) -> Iterator[str]:
-    if report.effect.sites:
-        answered = sum(each.n is not None for each in report.effect.sites)
-        yield f"Effects of {answered} sites were pooled; each site added noise before anything left it."
-
-
 def _privacy(report: ReportInputs) -> Iterator[str]:
     guarantee = report.effect.guarantee
     delta = f" and delta {short(guarantee.delta)}" if guarantee.delta else ""
@@ -67,32 +75,3 @@ def _privacy(report: ReportInputs) -> Iterator[str]:
     )
     if report.diagnoses:
         yield f"Together with private diagnostics, epsilon is {short(report.price.epsilon)}."
-
-
-def _interval(report: ReportInputs) -> Iterator[str]:
-    if report.interval is None:
-        yield "Exact discrete noise was added to bounded sums; there is no valid confidence interval."
-        return
-    yield (
-        "Exact discrete noise was added to bounded sums; the 95 % confidence interval accounts for sampling "
-        "error and noise."
-    )
-    if left_in := report.effect.left_in:
-        yield f"It allows for confounding of up to {report.scale.size(left_in)} that may be left in."
-
-
-def _bounds(report: ReportInputs) -> Iterator[str]:
-    if report.study is not None and (source := report.study.bounds.get("source")):
-        yield f"Bounds of the variables come from {source}."
-
-
-def _thresholds(report: ReportInputs) -> list[str]:
-    texts = []
-    if report.smallest_worthwhile_effect:
-        size = report.scale.given(report.smallest_worthwhile_effect)
-        texts.append(f"The smallest worthwhile effect was taken to be {size}.")
-    if report.confounding is not None and report.confounding.e_value is None:
-        texts.append("Sensitivity to unmeasured confounding was assessed by the robustness value.")
-    elif report.confounding is not None:
-        texts.append("Sensitivity to unmeasured confounding was assessed by the E-value and the robustness value.")
-    return texts

@@ -1,6 +1,7 @@
 """The sections on privacy: the guarantee, its limitations, software and noise, and the audit trail."""
 
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from dpcausal.page.numbers import short
@@ -40,23 +41,18 @@ def loss_words(loss: Amount) -> str:
 def privacy(report: ReportInputs) -> Section:
     """State the guarantee of this release, and of everything ever released about the data set."""
     guarantee, ledger = report.effect.guarantee, report.ledger_summary
-    variant = "pure differential privacy, bounded: neighbouring tables have the same number of units"
-    if guarantee.delta:
-        variant = "approximate differential privacy, bounded: neighbouring tables have the same number of units"
+    kind = "approximate" if guarantee.delta else "pure"
     items = [
         ("unit", privacy_unit(report)),
         ("neighbouring tables", guarantee.neighbours),
-        ("variant", variant),
+        ("variant", f"{kind} differential privacy, bounded: neighbouring tables have the same number of units"),
         ("this effect", f"{loss_words(guarantee)}, for all its queries together"),
-        *_diagnostics(report),
-        *_study(report),
+        *_more(report),
         ("trust model", trust_model(report)),
     ]
     if ledger is None:
-        unknown = "unknown: no ledger was given with this report"
-        if report.effect.sites:
-            unknown = "unknown: every site has its own ledger"
-        items.append(("everything ever released", unknown))
+        why = "every site has its own ledger" if report.effect.sites else "no ledger was given with this report"
+        items.append(("everything ever released", f"unknown: {why}"))
     else:
         count = len(ledger.payments)
         items += [
@@ -69,31 +65,20 @@ def privacy(report: ReportInputs) -> Section:
     return Section("privacy", "Privacy guarantee", items=tuple(items), tables=_prices(report))
 
 
-def _diagnostics(report: ReportInputs) -> list[Item]:
-    """Return what diagnostics cost in addition to the effect."""
-    if not report.diagnoses:
-        return []
-    alone = Price.of(each.guarantee for each in report.diagnoses)
-    text = (
-        f"epsilon {short(alone.epsilon)}, delta {short(alone.delta)}; together with the effect epsilon "
-        f"{short(report.price.epsilon)}, delta {short(report.price.delta)}"
-    )
-    return [("diagnostics", text)]
-
-
-def _study(report: ReportInputs) -> list[Item]:
-    """Return what the whole study costs, where it asks for more than this report shows."""
-    if report.study is None:
-        return []
-    price = max((report.study.price(site) for site in ("", *report.study.epsilons)), key=lambda each: each.epsilon)
-    more = len(price.parts) > 1 + len(report.diagnoses)
-    return [("price", loss_words(price))] if more else []
+def _more(report: ReportInputs) -> Iterator[Item]:
+    """Yield what diagnostics cost in addition to the effect, and the whole study, where it asks for more than both."""
+    if report.diagnoses:
+        alone = Price.of(each.guarantee for each in report.diagnoses)
+        yield "diagnostics", f"{loss_words(alone)}; together with the effect {loss_words(report.price)}"
+    if report.study is not None:
+        price = max((report.study.price(site) for site in ("", *report.study.epsilons)), key=lambda each: each.epsilon)
+        if len(price.parts) > 1 + len(report.diagnoses):
+            yield "price", loss_words(price)
 
 
 def _composition(rule: str) -> str:
-    if rule == "additive":
-        return "epsilons and deltas add up; valid for queries chosen after seeing earlier answers"
-    return "zero-concentrated losses (rho) add up; valid for queries chosen after seeing earlier answers"
+    losses = "epsilons and deltas" if rule == "additive" else "zero-concentrated losses (rho)"
+    return f"{losses} add up; valid for queries chosen after seeing earlier answers"
 
 
 def privacy_unit(report: ReportInputs) -> str:
@@ -164,10 +149,8 @@ def audit_trail(report: ReportInputs) -> Section:
         exact = f"{study.digest} (of its exact text: the digest that sites approve)"
         items.append(("SHA-256 of the study file", exact))
         items += [("requester", study.requester)] * bool(study.requester)
-    approvals = "not recorded for a single table"
-    if effect.sites:
-        approvals = "each site approved the study by its digest, and records in its audit log who did"
-    items.append(("approvals", approvals))
+    sites = "each site approved the study by its digest, and records in its audit log who did"
+    items.append(("approvals", sites if effect.sites else "not recorded for a single table"))
     if ledger is not None:
         items += [
             ("first ledger entry", ledger.opening),

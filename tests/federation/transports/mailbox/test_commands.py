@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 
 import dpcausal as dpc
 from dpcausal.cli import app
+from dpcausal.cli import mailbox as commands
 from dpcausal.federation.operation.heartbeat import is_serving
 from dpcausal.federation.transports.mailbox import poller
 from dpcausal.testing import standard_schema, synthetic_table
@@ -79,7 +80,7 @@ def test_a_single_poll_counts_as_polling_while_it_answers(tmp_path: Path, monkey
     table = synthetic_table(standard_schema(), 100, seed=1)
     make_site_folder(north, "north", table, standard_schema(), {})
     (north / "mailbox").mkdir()
-    monkeypatch.setattr(poller, "client_in", lambda *_: None)
+    monkeypatch.setattr(commands, "client_in", lambda *_: None)
     monkeypatch.setattr(poller.Poller, "poll", lambda _: seen.append(is_serving(north / "mailbox")))
     assert run("site", "poll", north, "--once").exit_code == 0
     assert (seen, is_serving(north / "mailbox")) == ([True], False)

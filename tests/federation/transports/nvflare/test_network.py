@@ -180,6 +180,7 @@ def test_frozen_site_costs_only_its_own_answer(network: Network) -> None:
     assert asked.messages == network.as_they_would_answer()  # it came back before the timeout
 
 
+@pytest.mark.slow  # a lost server stays in the gate
 def test_killed_client_costs_only_time(network: Network) -> None:
     asked = network.asked()
     with network.fed.frozen("south"):

@@ -155,12 +155,7 @@ def accept_rotations(client: Client, workspace: Workspace) -> dict[str, str]:
 
 def _rotations(client: Client) -> list[dict[str, Any]]:
     """Return the records of rotations that the server passes on, the oldest first."""
-    try:
-        return _listed(client.call("GET", "/rotations"), "rotations")
-    except CallFailedError as error:
-        if error.reason != "not_found":  # a server of before this version
-            raise
-        return []
+    return _listed(client.call("GET", "/rotations"), "rotations")
 
 
 def _keys_before(client: Client, site: str) -> list[str]:

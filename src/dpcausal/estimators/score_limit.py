@@ -1,0 +1,64 @@
+"""The limit of augmented scores, from released models: noise is in proportion to it, and what it cuts off is bias."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dpcausal.utils.arrays import Array
+
+_LEAST = 0.5
+"""The smallest limit of a query of scores, in half ranges."""
+
+_SHARES = 2.0 ** (-np.arange(13) / 3)
+"""The limits to choose from, as shares of the largest."""
+
+CUT_OFF_LOSS = 0.5
+"""What a score beyond the limit loses on average, in limits."""
+
+_PLACES = np.linspace(-6, 6, 241)
+_DENSITY = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
+"""A standard normal distribution."""
+
+
+def best_limit(
+    largest: float,
+    noise: Callable[[float], float],
+    weights: Sequence[tuple[Array, Array]],
+    outcomes: Sequence[tuple[Array, Array]],
+) -> float:
+    """Return the limit at which noise, and the bias that an interval then allows for, are smallest together.
+
+    Args:
+        largest: The largest limit to choose.
+        noise: The standard deviation of the noise in the mean score, in half ranges, by limit.
+        weights: For each arm, weights and how frequent units of that arm are that have them.
+        outcomes: For each arm, how far outcomes are from their prediction and how frequent that is.
+    """
+
+    def error(limit: float) -> float:
+        beyond = sum(
+            float(units @ (np.outer(weight, far) > limit) @ frequent)
+            for (weight, units), (far, frequent) in zip(weights, outcomes, strict=True)
+        )
+        return math.hypot(noise(limit), CUT_OFF_LOSS * limit * beyond)
+
+    return min((float(limit) for limit in np.maximum(largest * _SHARES, _LEAST)), key=error)
+
+
+def far_outcomes(mean: float, variance: float, *, binary: bool) -> tuple[Array, Array]:
+    """Return how far an arm's outcomes are from their prediction, and how frequently.
+
+    A number is as far from its nearer bound as a lognormal: it is nearly symmetric where that bound is far.
+
+    Args:
+        mean: The arm's mean, in half ranges from the middle.
+        variance: The residual variance, in squared half ranges.
+        binary: Whether outcomes have two values only.
+    """
+    room = max(1 - abs(mean), 1e-3)
+    if binary:
+        return np.array([2 - room]), np.array([room / 2])
+    spread = math.sqrt(math.log1p(variance / room**2))
+    far = room * np.expm1(spread * _PLACES - spread**2 / 2)
+    return np.minimum(np.abs(far), 2 - room), _DENSITY
