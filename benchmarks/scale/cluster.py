@@ -170,7 +170,7 @@ def asked(folder: Path, queries: Sequence[Query], kills: int, largest: str) -> d
             if killer.tasks:
                 killed[query.name] = killer.tasks
                 made.start_worker()
-        heap = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]  # noqa: SLF001
+        heap = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # noqa: SLF001
         pools = heap.getMemoryPoolMXBeans()
         peak = sum(pool.getPeakUsage().getUsed() for pool in pools if str(pool.getType().name()) == "HEAP")
         spark.stop()
