@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.scale import cluster
-from tests.vault.on_spark import MARKS
 
-pytestmark = MARKS
+pytestmark = pytest.mark.xdist_group("spark")
 
 SAMPLE = ("arm_moments", "regression_moments", "effect_moments", "matched_contrast")
 """Sums as SQL, with one grouping and with many numbers; sums by a kernel on workers; rows that are brought."""
