@@ -82,7 +82,7 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m dpcausal audit --json
 	$(PYTHON) -m tests.audit.mutants --json
 	$(PYTHON) -m benchmarks.ledger_faults --trials 200 --json
-	$(PYTHON) -m benchmarks.population_races --json
+	$(PYTHON) -m benchmarks.population_races --buckets 250 --json
 	$(PYTHON) -m benchmarks.coverage --estimator difference_in_means --runs 2000 --json
 	$(PYTHON) -m benchmarks.coverage --estimator stratification --runs 1000 --n 1000 5000 --protects record outcome --json
 	$(PYTHON) -m benchmarks.coverage --estimator propensity_matching --runs 1000 --n 1000 5000 --protects outcome --json

@@ -17,7 +17,7 @@ HEAD = """# The command line
 Several commands take these:
 """
 SHARED = 3
-"""What so many commands take is told once."""
+"""What so many commands take is told once, if it means the same in all."""
 SECTIONS = {
     "init": "## A study\n\nIn this order; [how to read their output](../planning.md).\n",
     "audit": "## The audit\n\n[What it attacks](../audit.md), and its results.\n",
@@ -62,7 +62,11 @@ def described(command: Any, words: tuple[str, ...], shared: Container[tuple[str,
     context, takes = command.context_class(command, info_name=words[-1]), taken(command)
     yield "\n\n".join(escaped(" ".join(part.split())) for part in (command.help or "").split("\n\n"))
     if not getattr(command, "commands", None):
-        pieces = [piece.strip("{}").upper() for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+        pieces = [
+            piece.replace("{", "").replace("}", "").upper()
+            for piece in command.collect_usage_pieces(context)
+            if piece != "[OPTIONS]"
+        ]
         if pieces:
             yield f"`{' '.join(pieces)}`"
     if own := [each for each in takes if each not in shared]:
@@ -99,7 +103,8 @@ def page() -> str:
     """Return the page."""
     commands = {words: command_of(words) for words in all_commands()}
     times = Counter(each for command in commands.values() for each in taken(command))
-    shared = sorted(each for each in times if times[each] >= SHARED)
+    texts = Counter(name for name, _ in times)
+    shared = sorted(each for each in times if times[each] >= SHARED and texts[each[0]] == 1)
     parts = [HEAD, f"{listed(shared)}\n"]
     for words, command in commands.items():
         if len(words) == 2 and words[1] in SECTIONS:

@@ -4,7 +4,7 @@
 #' nothing. Expectations come from the literature or a pilot, never from the
 #' table.
 #'
-#' @param x A [dp_study()] or a [dp_schema()].
+#' @param x A [dp_study()], a [dp_schema()] or a [dp_experiment_read()].
 #' @param n The number of people.
 #' @param width A target precision, as in estimate ± width: the plan then gives
 #'   the epsilon, or the number of people, that it needs.
