@@ -14,7 +14,10 @@ _SHARES = 2.0 ** (-np.arange(13) / 3)
 """The limits to choose from, as shares of the largest."""
 
 CUT_OFF_LOSS = 0.5
-"""What a score beyond the limit loses on average, in limits."""
+"""What a score beyond the limit is taken to lose on average, as a share of the largest limit."""
+
+Law = tuple[Array, Array]
+"""How large something is, and how frequently."""
 
 _PLACES = np.linspace(-6, 6, 241)
 _DENSITY = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
@@ -24,8 +27,8 @@ _DENSITY = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
 def best_limit(
     largest: float,
     noise: Callable[[float], float],
-    weights: Sequence[tuple[Array, Array]],
-    outcomes: Sequence[tuple[Array, Array]],
+    weights: Sequence[Law],
+    outcomes: Sequence[Sequence[Law]],
 ) -> float:
     """Return the limit at which noise, and the bias that an interval then allows for, are smallest together.
 
@@ -33,23 +36,27 @@ def best_limit(
         largest: The largest limit to choose.
         noise: The standard deviation of the noise in the mean score, in half ranges, by limit.
         weights: For each arm, weights and how frequent units of that arm are that have them.
-        outcomes: For each arm, how far outcomes are from their prediction and how frequent that is.
+        outcomes: For each arm, how far outcomes are from their prediction, by each law that they may have.
     """
 
     def error(limit: float) -> float:
-        beyond = sum(
-            float(units @ (np.outer(weight, far) > limit) @ frequent)
-            for (weight, units), (far, frequent) in zip(weights, outcomes, strict=True)
+        beyond = max(
+            sum(
+                float(units @ (np.outer(weight, far) > limit) @ frequent)
+                for (weight, units), (far, frequent) in zip(weights, arms, strict=True)
+            )
+            for arms in zip(*outcomes, strict=True)
         )
-        return math.hypot(noise(limit), CUT_OFF_LOSS * limit * beyond)
+        return math.hypot(noise(limit), CUT_OFF_LOSS * largest * beyond)
 
     return min((float(limit) for limit in np.maximum(largest * _SHARES, _LEAST)), key=error)
 
 
-def far_outcomes(mean: float, variance: float, *, binary: bool) -> tuple[Array, Array]:
-    """Return how far an arm's outcomes are from their prediction, and how frequently.
+def far_outcomes(mean: float, variance: float, *, binary: bool) -> tuple[Law, ...]:
+    """Return how far an arm's outcomes may be from their prediction, and how frequently, by each law to allow for.
 
-    A number is as far from its nearer bound as a lognormal: it is nearly symmetric where that bound is far.
+    A number may be as far from its nearer bound as a lognormal, nearly symmetric where that bound is far. Or most are
+    at that bound, as where a number is mostly 0, and few are far from it: of that law only these few.
 
     Args:
         mean: The arm's mean, in half ranges from the middle.
@@ -58,7 +65,9 @@ def far_outcomes(mean: float, variance: float, *, binary: bool) -> tuple[Array, 
     """
     room = max(1 - abs(mean), 1e-3)
     if binary:
-        return np.array([2 - room]), np.array([room / 2])
+        return ((np.array([2 - room]), np.array([room / 2])),)
+    spike = min(variance / room, 2 - room)
+    two_points = np.array([spike]), np.array([room / (room + spike)])
     spread = math.sqrt(math.log1p(variance / room**2))
     far = room * np.expm1(spread * _PLACES - spread**2 / 2)
-    return np.minimum(np.abs(far), 2 - room), _DENSITY
+    return (np.minimum(np.abs(far), 2 - room), _DENSITY), two_points

@@ -303,7 +303,8 @@ class DoublyRobust(BaseEstimator):
         source, (fit, regressions, propensity) = scaled.source, models
         receipts = (*scaled.receipts, *(release.receipt for release in releases))
         query: AugmentedScores = releases[2].query  # type: ignore[assignment]
-        mean = _Mean(releases[2], source, units_compared(releases[0], source), releases[0])
+        largest = self._limit(source.schema, query.clip)
+        mean = _Mean(releases[2], source, units_compared(releases[0], source), releases[0], largest)
         left_in = NoiseTerm("gaussian", propensity.left_in(regressions, self.estimand, query.clip))
         noise = (*mean.noise, left_in)
         cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
@@ -374,9 +375,13 @@ class DoublyRobust(BaseEstimator):
 
 
 class _Mean:
-    """The mean score over the target population, from the released sums, and the bias that the limit may cause."""
+    """The mean score over the target population, from the released sums, and the bias that the limit may cause.
 
-    def __init__(self, sums: Release, source: Source, units: float, moments: Release) -> None:
+    Args:
+        largest: The largest limit that may have been chosen: what scores beyond a smaller one lose does not shrink.
+    """
+
+    def __init__(self, sums: Release, source: Source, units: float, moments: Release, largest: float) -> None:
         query: AugmentedScores = sums.query  # type: ignore[assignment]
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names
@@ -389,16 +394,16 @@ class _Mean:
         mean = sums.estimates(["mean score"], lambda value: [value("score") / targets(value)])
         self.estimate, self.noise, target_sum = mean.values[0], mean.noise_along((1.0,)), targets(sums.value)
         low, high = source.schema.outcome_bounds
-        largest = (query.limit * (high - low) / 2) ** 2
-        most = units * largest
+        square = (query.limit * (high - low) / 2) ** 2
+        most = units * square
         correction = self.estimate * (self.estimate * value["target_square_sum"] - 2 * value["product"])
         squares = most - value["deficit"] + correction
         # A sum below what noise could hide counts as that much, so that luck cannot make an interval too narrow.
-        hidden = math.sqrt(sums.variance("deficit") + (moments.variance("compared") * largest**2 if counted else 0.0))
+        hidden = math.sqrt(sums.variance("deficit") + (moments.variance("compared") * square**2 if counted else 0.0))
         self.floored = squares < hidden
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / target_sum
         self.error = math.hypot(self.sampling_sd, *(math.sqrt(term.variance) for term in self.noise))
-        loss = CUT_OFF_LOSS * query.limit * (high - low) / 2 / target_sum
+        loss = CUT_OFF_LOSS * largest * (high - low) / 2 / target_sum
         noise_sd = math.sqrt(sums.variance("clipped"))
         self.cut_off = value["clipped"] * loss if value["clipped"] > _SEEN_SDS * noise_sd else 0.0
         self.surely_cut_off = max(value["clipped"] - _SURE_SDS * noise_sd, 0.0) * loss
