@@ -499,5 +499,5 @@ def test_what_defines_an_estimand_decides_and_not_its_words() -> None:
                 "sample_size",
             )
     caps = {str(cap): by(dpc.Stratification(by=["ward"], cap=cap)) for cap in (3, 4)}
-    with pytest.raises(QueryError, match="'cap': 3"):
+    with pytest.raises(QueryError, match='"cap": 3'):
         pool(caps, "sample_size")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import AsJson, StudyFile, open_ledger, read_study
+from dpcausal.cli.options import AsJson, StudyFile, WitnessAddress, open_ledger, read_study
 from dpcausal.cli.requirements import check_figure, check_file_name
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def plan(  # noqa: PLR0913, PLR0917
         Path | None,
         typer.Option(dir_okay=False, help="Write a page with sliders for epsilon and the number of people."),
     ] = None,
-    ledger: Annotated[str, typer.Option(help="The ledger whose budget is left, for the page.")] = "",
+    ledger: Annotated[str, typer.Option(help="The ledger, to show on the page what would be left of its budget.")] = "",
+    witness: WitnessAddress = "",
 ) -> None:
     """Show the queries, the cost and the expected precision of a study. Reads no data and spends nothing.
 
@@ -84,7 +85,9 @@ def plan(  # noqa: PLR0913, PLR0917
     check_figure(figure)
     if html:
         check_file_name(html, ".html", "--html")
-    remaining = _remaining(ledger) if ledger else None
+    if ledger and not html:
+        raise typer.BadParameter("is for the page: add --html plan.html", param_hint="--ledger")
+    remaining = _remaining(ledger, witness) if ledger else None
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("must be a number greater than 0", param_hint="--width")
     from dpcausal.planning.left_in import confounders_of  # noqa: PLC0415 (slow to load, as are those below)
@@ -118,12 +121,12 @@ def plan(  # noqa: PLR0913, PLR0917
         precision_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
 
 
-def _remaining(place: str) -> "Spending":
+def _remaining(place: str, witness: str) -> "Spending":
     """Return what a ledger has left, if its budget adds up epsilons."""
-    ledger = open_ledger(place)
+    ledger = open_ledger(place, witness)
     if ledger.budget.rule != "additive":
         raise typer.BadParameter(
-            "must add up epsilons; for another, dpcausal run shows what is left", param_hint="--ledger"
+            "must have the rule additive; for zcdp, dpcausal ledger show prints what is left", param_hint="--ledger"
         )
     return ledger.remaining
 

@@ -21,7 +21,7 @@ from dpcausal.estimators.scale_fit import SKEW_SD, FittedScale, fit_scale, typic
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
-from dpcausal.queries.features import covariates_named
+from dpcausal.queries.features import MOST_FEATURES, covariates_named, design_names
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
 from dpcausal.schema.columns import indicator_of
@@ -69,7 +69,9 @@ class ScaledCovariates:
     notes: tuple[str, ...] = ()
 
 
-def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee) -> ScaledCovariates:
+def with_scales(
+    source: Source, covariates: Sequence[str], guarantee: Guarantee, most: int = MOST_FEATURES
+) -> ScaledCovariates:
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 
     Numbers that declare `typical` need no query for their scale. For all others of the schema together there is one,
@@ -99,7 +101,8 @@ def with_scales(source: Source, covariates: Sequence[str], guarantee: Guarantee)
     plain = [column for column in used if column.name not in scales or not scales[column.name].found]
     counts = {name: fit.missing_share for name, fit in scales.items() if _is_lacking(name, fit, source.schema)}
     lacking = [columns[name] for name in (*counts, *missing.certain)]
-    indicators = [each.name for each in lacking if not (each.indicator or says_what_missing_means(each))]
+    room = max(most - len(design_names(covariates, source.schema)), 0)  # the interval allows for the others
+    indicators = [each.name for each in lacking if not (each.indicator or says_what_missing_means(each))][:room]
     known = {name: fit.scale for name, fit in scales.items() if fit.found}
     asked = may_be_missing(source.schema) if missing.receipts else ()
     return ScaledCovariates(

@@ -11,6 +11,7 @@ from dpcausal.estimators.narrower import noise_sd
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateCounts, MissingCovariates, Query
 from dpcausal.queries.features import covariates_named
+from dpcausal.queries.missing_covariates import MOST_COVARIATES
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
 from dpcausal.schema.columns import Category, Column, Indicator, indicator_of
@@ -66,11 +67,14 @@ def missing_shares_of(source: Source, names: Sequence[str], guarantee: Guarantee
     """Return how many units lack each of these covariates, counted for a part of the rest.
 
     Nothing is asked where treatment was randomised, where answers are added up over sites, where noise would hide
-    missing values, or where none of the covariates may be missing.
+    missing values, or where none of the covariates may be missing. If a schema has more covariates than a query
+    counts, these alone are counted.
     """
     asked = may_be_missing(source.schema) if is_scalable(source) and not is_within(source, RandomisedSource) else ()
     names = [name for name in names if name in asked and name not in source.schema.required]
-    if not names:
+    if len(asked) > MOST_COVARIATES:
+        asked = tuple(names)
+    if not 1 <= len(names) <= len(asked) <= MOST_COVARIATES:
         return MissingShares(rest)
     each, whole = MissingCovariates(asked), MissingCovariates(asked, each=len(asked) == 1)
     release, rest = _counted(whole, source, guarantee, rest, _ANY_PART)

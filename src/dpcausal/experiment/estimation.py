@@ -280,7 +280,7 @@ def _effect(  # noqa: PLR0913, PLR0917
         arm_means=means,
         arm_sizes=sizes,
         quantity=f"ratio of sums {metric.label}" if ratio else "",
-        estimator={"name": "metric", **metric.to_dict()},
+        estimator={"name": "metric", "metric": metric.to_dict()},
     )
 
 

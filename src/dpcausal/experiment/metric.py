@@ -68,7 +68,11 @@ class Earlier(metaclass=Constructor):
             denominator: The earlier mean of the denominator, which is a metric of its own.
             spread: How many standard deviations of the difference its bounds are apart from 0.
         """
-        if effect.arm_sizes is None or not effect.sampling_sd or "denominator" not in effect.estimator:
+        if (
+            effect.arm_sizes is None
+            or not effect.sampling_sd
+            or "denominator" not in effect.estimator.get("metric", ())
+        ):
             raise SchemaError(
                 expected="the effect of a ratio metric, with sampling error, means and sizes of its arms",
                 got=f"one of {effect.outcome}",

@@ -153,8 +153,8 @@ class Scorecard:
             )
         return tuple(lines)
 
-    def units_within(self, within: float = 0.05) -> dict[str, int]:
-        """Return for each metric how many units make its interval at most so much wider by privacy, as a share.
+    def units_within(self, within: float = _WITHIN) -> dict[str, int]:
+        """Return for each metric from how many units on privacy widens its interval by at most this share.
 
         Extrapolated from the errors of this scorecard: noise falls with the number of units, sampling error with its
         root. A metric without sampling error is left out.

@@ -1,5 +1,6 @@
 """Checks that effects can be pooled: they estimate the same quantity, with finite numbers."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -30,7 +31,8 @@ class _Common(NamedTuple):
 def _estimand(effect: Effect) -> dict[str, object]:
     """Return what defines an estimand, in fields."""
     missing = {"includes_missing": True} if effect.includes_missing else {}
-    return {"target": effect.target, "quantity": effect.quantity} | missing | dict(effect.defining or {})
+    kind = {"target": effect.target, "quantity": effect.quantity, "is_risk_difference": effect.is_risk_difference}
+    return kind | missing | dict(effect.defining or {})
 
 
 _SAME = (
@@ -116,6 +118,11 @@ def _usable(effect: Effect) -> bool:
     )
 
 
+def _written(answer: object) -> str:
+    """Return an answer as text, which does not depend on the order of a dictionary."""
+    return json.dumps(answer, sort_keys=True, default=str) if isinstance(answer, dict) else repr(answer)
+
+
 def _check_same(sites: Mapping[str, Effect]) -> None:
     in_words = any(effect.defining is None for effect in sites.values())  # older versions saved nothing else
     estimand = _Common(
@@ -124,7 +131,7 @@ def _check_same(sites: Mapping[str, Effect]) -> None:
     for common in (*_SAME, estimand):
         answers: dict[str, list[str]] = {}
         for site, effect in sites.items():
-            answers.setdefault(repr(common.of(effect)), []).append(site)
+            answers.setdefault(_written(common.of(effect)), []).append(site)
         if len(answers) > 1:
             raise QueryError(
                 expected=f"{common.words} at all sites",

@@ -17,7 +17,7 @@ from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
 from dpcausal.sums.numbers import Between, indicator
 
-_MOST_COVARIATES = 100
+MOST_COVARIATES = 100
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class MissingCovariates(CovariateQuery):
         columns = covariates_named(self.covariates, schema)
         named = [column.name for column in schema.covariates]
         counted = [each for each in columns if not isinstance(each, Indicator) and indicator_of(each).name in named]
-        if len(counted) < len(columns) or len(counted) > _MOST_COVARIATES:
+        if len(counted) < len(columns) or len(counted) > MOST_COVARIATES:
             raise QueryError(
-                expected=f"1 to {_MOST_COVARIATES} covariates that can be missing",
+                expected=f"1 to {MOST_COVARIATES} covariates that can be missing",
                 got=", ".join(self.covariates),
                 hint="a total over a unit's records is never missing, nor is an indicator.",
             )

@@ -104,14 +104,21 @@ def check_study(effect: Effect, study: Study) -> Effect:
         _refuse(f"estimator {written['name']!r}", f"estimator {made.get('name')!r}")
     if differing:
         _refuse(*(", ".join(f"{name} {each.get(name)!r}" for name in differing) for each in (written, made)))
-    if effect.declared not in ("", planned.declared):
+    if not effect.declared:
+        return replace(effect, warnings=(*effect.warnings, _DECLARED_OTHERWISE))
+    if effect.declared != planned.declared:
         _refuse("the columns that it uses as the study declares them", "other bounds, values or arms")
     return effect
 
 
 _UNKNOWN = (
-    "this effect does not say which estimator, with which parameters, made it: an older version saved it, or sites "
-    "differ. Whether the estimator is the study's was not checked"
+    "this effect does not say which estimator, with which parameters, made it: an older version saved it, or the "
+    "estimators of its sites differ. Whether the estimator is the study's was not checked"
+)
+
+_DECLARED_OTHERWISE = (
+    "the sites of this effect declare the columns that it uses differently. Whether the bounds, values and arms are "
+    "the study's was not checked"
 )
 
 

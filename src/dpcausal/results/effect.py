@@ -406,7 +406,9 @@ class Effect(PrintedResult, OtherNames):
     @classmethod
     def from_json(cls, text: str | Path) -> Self:
         """Read an effect that `to_json` wrote, from its text or from the file at a `Path`."""
-        effect: Self = read_as(cls, json_of("an effect", cls, text))
+        document = json_of("an effect", cls, text)
+        document.setdefault("is_risk_difference", "(risk difference)" in str(document["estimand"]))  # of 0.2
+        effect: Self = read_as(cls, document)
         return effect
 
 

@@ -69,6 +69,7 @@ def tied(tables: Iterable[ChoiceTable]) -> list[list[ChoiceTable]]:
     """Return tables in groups that have no choice in common: their largest sums add up."""
     groups: list[tuple[set[int], list[ChoiceTable]]] = []
     for table in tables:
+        spend(len(groups))
         choices, members, apart = set(table.choices), [table], []
         for group in groups:
             if choices.isdisjoint(group[0]):

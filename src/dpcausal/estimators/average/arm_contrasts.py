@@ -18,6 +18,7 @@ from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import left_by_scores
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
+from dpcausal.queries.arm_regression_moments import MOST_FEATURES
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.results.effect import Effect
 from dpcausal.schema.treatment import Treatment
@@ -100,7 +101,7 @@ class ArmContrasts(BaseEstimator):
             )
         if self.covariates:
             allowed = guarantee_for(source, epsilon, delta)
-            scaled = with_scales(source, self.covariates, allowed)
+            scaled = with_scales(source, self.covariates, allowed, MOST_FEATURES)
             return replace(self, covariates=scaled.covariates)._adjusted(scaled, allowed)  # noqa: SLF001 (its own copy)
         treatment = source.schema.treatment
         found, guarantee = released_cells(CellMoments(cuts_of(self.by) if self.by else ()), source, epsilon, delta)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.estimators.messages import NO_INTERFERENCE
-from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.narrower import narrower, spent
 from dpcausal.estimators.plausibility import Measured, Signs, compared_in, warned
 from dpcausal.estimators.quantile_strata import (
     Difference,
@@ -21,7 +21,7 @@ from dpcausal.estimators.two_means import arm_sizes_of, mean_difference
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmTotals, Cut, StratumContrasts
 from dpcausal.queries.calibration import calibrate
-from dpcausal.queries.cuts import bins, cuts_of
+from dpcausal.queries.cuts import MOST_STRATA, bins, cuts_of
 from dpcausal.queries.features import Estimand
 from dpcausal.release import Receipt, Release
 from dpcausal.results.effect import Effect
@@ -145,7 +145,7 @@ class Stratification(BaseEstimator):
             noise=(*inside.noise_along([1 + left.ratio]), *left.noise),
             n=source.n,
             method=f"stratification by {', '.join(map(str, strata.cuts))}; {count:,} strata, cap {query.cap}",
-            guarantee=allowed if second.delta else guarantee_for(source, epsilon, 0.0),
+            guarantee=spent(allowed, (*asked, release.receipt)),
             assumptions=(*within_strata(strata.cuts), *left.assumptions, *source.schema.data_handling),
             receipts=(*asked, release.receipt),
             notes=(
@@ -215,8 +215,12 @@ class Stratification(BaseEstimator):
 
 
 def _with_missing(strata: QuantileStrata, found: ScaledCovariates, places: int) -> QuantileStrata:
-    """Return strata in which units that lack a value are apart, and what that leaves in."""
-    apart = tuple(map(Cut, found.covariates[places:]))
+    """Return strata in which units that lack a value are apart, and what that leaves in.
+
+    Each covariate that is apart doubles the strata: there are as many as a query takes.
+    """
+    doubled = int(math.log2(MOST_STRATA / math.prod(bins(strata.cuts, found.source.schema))))
+    apart = tuple(map(Cut, found.covariates[places:][: max(doubled, 0)]))
     stays = sum(found.lacking.values()) / len(strata.cuts)
     return replace(strata, cuts=(*strata.cuts, *apart), lacking=min(stays, 0.5))
 
