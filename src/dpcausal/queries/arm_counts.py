@@ -45,6 +45,7 @@ class StratumCounts(SummingQuery):
             raise QueryError(expected="Cells", got=type(self.cells).__name__, hint='write Cells([Cut("ward")]).')
 
     def bins(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each stratum."""
         return self.cells.names(schema)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
@@ -73,6 +74,7 @@ class ScoreCounts(ScoredQuery):
         object.__setattr__(self, "edges", rising_edges(self.edges, MOST_EDGES, of, hint, (0.0, 1.0)))
 
     def bins(self) -> tuple[str, ...]:
+        """Return the name of each bin."""
         edges = [f"{edge:.12g}" for edge in self.edges]
         inner = (f"{low} ≤ score < {high}" for low, high in itertools.pairwise(edges))
         return f"score < {edges[0]}", *inner, f"score ≥ {edges[-1]}"

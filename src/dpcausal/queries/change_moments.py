@@ -71,6 +71,7 @@ class ChangeMoments(SummingQuery):
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the values before and after."""
         return tuple(name for name in (self.before, self.after) if name)
 
     def factors(self, schema: Schema) -> tuple[int, int, int]:

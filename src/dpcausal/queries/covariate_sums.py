@@ -78,6 +78,7 @@ class WeightedCovariates(CovariateSums):
 
     @property
     def largest(self) -> float:
+        """The largest weight there can be."""
         return largest_weight(self.estimand, self.clip)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:

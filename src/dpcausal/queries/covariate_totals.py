@@ -39,4 +39,5 @@ class CovariateTotals(CovariateQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: none where no outcome can be missing."""
         return tuple(map(cls, one_and_all(schema))) if schema.outcome_may_be_missing else ()

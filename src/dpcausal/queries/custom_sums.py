@@ -110,6 +110,7 @@ class CustomSums(SummingQuery):
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: a unit that lacks one is outside, unless it declares `missing`."""
         return self.columns
 
     def labels(self, schema: Schema) -> tuple[tuple[str, ...], ...]:

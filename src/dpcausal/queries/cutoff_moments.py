@@ -60,6 +60,7 @@ class CutoffMoments(SummingQuery):
         object.__setattr__(self, "bandwidth", float(self.bandwidth))
 
     def column(self, schema: Schema) -> Real:
+        """Return the running variable's column."""
         return schema.covariates[self.place(schema)]  # type: ignore[return-value]
 
     def place(self, schema: Schema) -> int:
@@ -89,6 +90,7 @@ class CutoffMoments(SummingQuery):
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the running variable, which decides on the treatment."""
         return (self.running,)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:

@@ -93,6 +93,7 @@ class EventCounts(SummingQuery):
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: what ended follow-up."""
         return (self.event,) if self.event else ()
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:

@@ -67,17 +67,21 @@ class InstrumentMoments(ProductMoments):
         return RegressionMoments(self.covariates, self.interaction)
 
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
+        """Return the sums, in the order of the coordinates."""
         squared = (RECEIVED, RECEIVED)
         return tuple(each for each in super().moments(schema) if (each.first, each.second) != squared)
 
     def weight(self, moment: Moment) -> int:
+        """Return the size of a moment's noise, in proportion."""
         received = RECEIVED in (moment.first, moment.second)
         return RECEIVED_WEIGHTS[self.kind(moment)] if received else super().weight(moment)
 
     def numbers(self, schema: Schema) -> tuple[str, ...]:
+        """Return the names of a unit's numbers; the constant has none."""
         return "", "outcome", self.received, *design_names(self.covariates, schema)
 
     def lines(self, schema: Schema) -> list[Number]:
+        """Return a unit's numbers, in ticks of which FINE make 1."""
         constant, outcome, *others = super().lines(schema)
         return [constant, outcome, FINE * sign(Code(f"covariate_{self.place(schema)}", 2)), *others]
 
@@ -92,9 +96,11 @@ class InstrumentMoments(ProductMoments):
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the treatment received."""
         return (self.received,)
 
     def place(self, schema: Schema) -> int:
+        """Return the place of the treatment received among the covariates."""
         return ReceivedMoments(self.received).place(schema)
 
     @classmethod

@@ -220,11 +220,13 @@ class BoundedInfluenceLogistic(PerturbedLogistic):
         return (1 + sum(not isinstance(column, Real) for column in covariates_named(self.covariates, schema))) / 4
 
     def penalty(self, epsilon: float, schema: Schema) -> float:
+        """Return the ridge: as small as the share of epsilon for curvature allows, but at least 1."""
         needed = self.longest(schema) / (4 * math.expm1(epsilon * float(self.shares["curvature"])))
         return max(needed, 1.0) * (1 + 1e-9)
 
     @classmethod
     def tilt_scale(cls, epsilon: float) -> float:
+        """Return the scale of the random linear term."""
         return 2 / (epsilon * float(cls.shares["gradient"])) * (1 + 1e-9)
 
     def perturbation(self, epsilon: float, schema: Schema) -> Perturbation:
@@ -234,6 +236,7 @@ class BoundedInfluenceLogistic(PerturbedLogistic):
         return Perturbation(self.penalty(epsilon, schema) / sizes**2, tilt_sd / sizes, sizes, self.fixed(schema))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.covariates, schema)
         root = Fraction(math.isqrt(10**12 * (len(self.covariates) + 1)) + 1, 10**6)
         moved = self.slack * root / Fraction(COEFFICIENT_TICK)

@@ -98,6 +98,7 @@ class LookMoments(LookQuery):
         return tuple(f"_{place}" for place in range(len(schema.treatment.arms)))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return this look's coordinates, and how far one unit can move those of all looks together."""
         tick, used = outcome_tick(schema) / FINE, weights(self.looks(schema), norm)
         size, deficit = {"l1": (4, 4 * GRID), "l2": (2, 2 * GRID)}[norm]
         parts = {
@@ -112,6 +113,7 @@ class LookMoments(LookQuery):
         return Sensitivity(norm, coordinates, bound)
 
     def cohort_sums(self, schema: Schema) -> Sums:
+        """Return as data what the answer is made of: the sums of every cohort in every declared arm."""
         cells = strata([self.cohorts], schema) | {every_arm(schema): len(schema.treatment.arms)}
         return Sums(cells, {"total": OUTCOME, "deficit": deficit(OUTCOME), "size": ONE}, everyone=True)
 

@@ -40,4 +40,5 @@ class MissingOutcomes(SummingQuery):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: none where no outcome can be missing."""
         return (cls(),) if schema.outcome_may_be_missing else ()

@@ -41,6 +41,7 @@ class ReceivedMoments(SummingQuery):
             )
 
     def column(self, schema: Schema) -> Binary:
+        """Return the column of the treatment received."""
         return schema.covariates[self.place(schema)]  # type: ignore[return-value]
 
     def place(self, schema: Schema) -> int:
@@ -58,6 +59,7 @@ class ReceivedMoments(SummingQuery):
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: the treatment received."""
         return (self.received,)
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:

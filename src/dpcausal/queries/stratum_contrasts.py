@@ -75,6 +75,7 @@ class StratumContrasts(Query):
         return strata_columns(self.by, schema)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and effect; `expected_in_strata` has the assumptions."""
         return expected_in_strata(self.by, self.cap, expectations)
 
     @classmethod

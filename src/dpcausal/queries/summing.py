@@ -39,6 +39,7 @@ class SummingQuery(Query):
         return {}
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
         return _sensitivity(self, schema, protects, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:

@@ -26,6 +26,7 @@ class VaryingEffectMoments(ProductMoments):
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def weight(self, moment: Moment) -> int:
+        """Return the size of a moment's noise, in proportion."""
         return _WEIGHTS[self.kind(moment)]
 
     @classmethod

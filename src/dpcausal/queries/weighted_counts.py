@@ -62,10 +62,12 @@ class WeightedCounts(WeightedQuery):
         return EventCounts(self.edges, self.event)
 
     def counts(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each count: by arm, then interval and kind, and those beyond the last edge last."""
         return self.unweighted.counts(schema)
 
     @property
     def required(self) -> tuple[str, ...]:
+        """The covariates that are outcomes too: what ended follow-up."""
         return (self.event,) if self.event else ()
 
     def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
@@ -81,6 +83,7 @@ class WeightedCounts(WeightedQuery):
         return {"": self.largest / GRID} | {f"squares_{arm}": self.largest**2 / GRID for arm in (0, 1)}
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on: covariates with a coefficient of 0 too."""
         event = tuple(column for column in schema.covariates if column.name == self.event)
         return *super().reads(schema), *event
 

@@ -78,6 +78,7 @@ class WeightedRegressionMoments(Query):
             )
 
     def lines(self, schema: Schema) -> list[Number]:
+        """Return a unit's numbers, in ticks of which FINE make 1."""
         return [Constant(FINE), rounded(OUTCOME, FINE), *design(self.covariates, schema, FINE)]
 
     def sizes(self, schema: Schema) -> tuple[int, ...]:

@@ -53,9 +53,11 @@ class Fourier(metaclass=Constructor):
             raise QueryError(expected="a width from 0.01 to 1000 half ranges", got=repr(self.width), hint="1 is usual.")
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each function."""
         return (
             "constant",
             *(f"{kind} {place}" for kind in ("cosine", "sine") for place in range(1, self.n_features + 1)),
@@ -66,6 +68,7 @@ class Fourier(metaclass=Constructor):
         return (1 + math.sqrt(2) * self.n_features) / math.sqrt(1 + self.n_features)
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         lines = np.array(design_lines(codes, self.reads(schema)), dtype=np.float64)
         share = LENGTH / math.sqrt(1 + self.n_features)
         # Whole numbers below 2^53, which floating point multiplies and adds up without error in any order.

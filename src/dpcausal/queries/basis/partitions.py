@@ -34,14 +34,17 @@ class Cells(metaclass=Constructor):
         object.__setattr__(self, "by", cuts_of(self.by))
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """Return the covariates of the functions."""
         return covariates_named([cut.name for cut in self.by], schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each function."""
         check_count(math.prod(bins(self.by, schema)))
         each = [cut.bin_names(schema) for cut in self.by]
         return tuple(", ".join(names) for names in itertools.product(*each))
 
     def reach(self, schema: Schema) -> float:
+        """Return the largest sum of the functions' sizes."""
         return 1.0
 
     def profiles(self, schema: Schema) -> list[tuple[Value, ...]]:
@@ -66,5 +69,6 @@ class Cells(metaclass=Constructor):
         return place
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         places = self.places(codes, schema)
         return np.where(places == np.arange(len(self.names(schema)))[:, None], LENGTH, 0)

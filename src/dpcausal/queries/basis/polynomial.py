@@ -46,6 +46,7 @@ class Polynomial(metaclass=Constructor):
         check_integer("degree", self.degree, 1, 6)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def _factors(self, schema: Schema) -> list[list[tuple[str, int]]]:
@@ -80,6 +81,7 @@ class Polynomial(metaclass=Constructor):
         return products
 
     def names(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each function."""
         factors = self._factors(schema)
         return tuple(
             " * ".join(factors[covariate][factor][0] for covariate, factor in product) or "constant"
@@ -87,9 +89,11 @@ class Polynomial(metaclass=Constructor):
         )
 
     def reach(self, schema: Schema) -> float:
+        """Return the largest sum of the functions' sizes."""
         return math.sqrt(len(self._products(schema)))
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         factors: list[list[Int64s]] = []
         for column in self.reads(schema):
             if isinstance(column, Real):

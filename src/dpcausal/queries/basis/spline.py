@@ -43,6 +43,7 @@ class Spline(metaclass=Constructor):
         check_integer("pieces", self.pieces, 1, 100)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:
@@ -62,6 +63,7 @@ class Spline(metaclass=Constructor):
         return math.sqrt(len(self.reads(schema)))
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         columns = self.reads(schema)
         share = LENGTH / math.sqrt(len(columns))
         lines: list[Int64s] = []
