@@ -343,8 +343,8 @@ def _is_readable(column: Column, value: str, family: Family, dialect: Dialect) -
     spelled = _spelled(column, family, dialect)
     if isinstance(column.values[0], str):
         return f"{value} IN ({', '.join(spelled)})"
-    # Each by itself: ClickHouse looks a number up in a list by its bits, and does not find -0.0 there as 0.
-    return " OR ".join(f"{value} = {each}" for each in spelled)
+    # ClickHouse looks a number up in a list by its bits, does not find -0.0 there as 0, and makes a list of equalities.
+    return " OR ".join(f"{value} BETWEEN {each} AND {each}" for each in spelled)
 
 
 def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dialect) -> list[str]:
