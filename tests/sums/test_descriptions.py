@@ -110,8 +110,8 @@ def test_every_number_of_every_description_is_the_same_on_every_engine(opened: O
             numbers |= {sql(number): number for number in parts if is_printable(number)}
     units = open_table(uneven(), THREE_ARMS).collect(column_names(THREE_ARMS), 10**6)
     lines = evaluate(list(numbers.values()), units)
-    found = opened(uneven(), THREE_ARMS).aggregate({"arm": 4, "covariate_2": 3}, list(numbers))
-    place = 3 * units["arm"] + units["covariate_2"]
+    found = opened(uneven(), THREE_ARMS).aggregate({"arm": 4, "covariate_4": 3}, list(numbers))
+    place = 3 * units["arm"] + units["covariate_4"]
     expected = np.array([[int(line[place == cell].sum()) for line in lines] for cell in range(12)], dtype=object)
     differing = (found.reshape(12, -1) != expected).any(axis=0)
     assert [text for text, differs in zip(numbers, differing, strict=True) if differs] == []

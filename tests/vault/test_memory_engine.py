@@ -32,7 +32,7 @@ def drawn(size: int = 400) -> pa.Table:
         {
             "t": random.choice(["a", "b", "c", "?"], size),
             "y": np.where(random.random(size) < 0.1, np.nan, outcomes),
-            "x": random.integers(0, 2, size),
+            "x": random.choice([0.0, 1.0, np.nan], size, p=[0.5, 0.4, 0.1]),
             "age": np.where(random.random(size) < 0.1, np.nan, random.normal(40, 15, size)),
             "ward": random.choice(["n", "s", "w", "elsewhere"], size),
         }

@@ -20,6 +20,7 @@ from sqlglot import expressions as sge
 import dpcausal as dpc
 from dpcausal.errors import EngineError
 from dpcausal.queries import GRID
+from dpcausal.queries.features import with_indicators
 from dpcausal.schema.scale import Scale
 from dpcausal.vault.coercion import Family, coerced, column_names
 from dpcausal.vault.engines import TickExpression, expressions, ranges
@@ -95,7 +96,7 @@ KINDS: tuple[Family, ...] = ("integer", "number")
 def test_no_number_of_any_query_is_beyond_its_type(
     outcome: dpc.Real | dpc.Binary, covariates: list[Any], treatment: dpc.Treatment, family: Family
 ) -> None:
-    schema = dpc.Schema(treatment, outcome, covariates)
+    schema = with_indicators(dpc.Schema(treatment, outcome, covariates), [column.name for column in covariates])
     families = dict.fromkeys("tmaz", family)
     listed: Family = "text" if isinstance(covariates[2].values[0], str) else family
     texts, sums = Texts(schema, families | {"k": listed}), hardest(schema)

@@ -53,6 +53,8 @@ class MissingCovariates(CovariateQuery):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them: each count by 1, all together."""
+        if not isinstance(self.each, bool):
+            raise QueryError(expected="each=True or each=False", got=repr(self.each), hint="leave it out for True.")
         return super().sensitivity(with_indicators(schema, self.indicated), protects, norm)
 
     def _columns(self, schema: Schema) -> Sequence[Column]:
