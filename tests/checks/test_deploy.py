@@ -59,14 +59,11 @@ def commands_in(text: str) -> list[list[str]]:
 def parsed(words: list[str], folder: Path) -> str:
     """Let the product parse a command line, without running it, and return the command's name."""
     arguments = [re.sub(r"^/srv/dpcausal/[^/]+$", str(folder), word) for word in words]
-    command: Any = get_command(app)
-    context = command.make_context("dpcausal", list(arguments))
-    name = "dpcausal"
-    while hasattr(command, "resolve_command"):
-        _, command, arguments = command.resolve_command(context, arguments)
-        name = f"{name} {command.name}"
-        context = command.make_context(command.name, list(arguments), parent=context)
-    return name
+    context: Any = get_command(app).make_context("dpcausal", list(arguments))
+    while hasattr(context.command, "resolve_command"):  # the context's, because a group may be loaded when it is used
+        name, command, arguments = context.command.resolve_command(context, arguments)
+        context = command.make_context(name, list(arguments), parent=context)
+    return str(context.command_path)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
