@@ -17,7 +17,7 @@ from benchmarks.papers.multi_site.claims import NEIGHBOURS, Standing, claims, ga
 from benchmarks.papers.multi_site.experiment import FEWER
 from benchmarks.papers.multi_site.figures import draw
 from benchmarks.papers.multi_site.results import MEANS, SMOOTH, compared, row
-from benchmarks.papers.multi_site.tables import Setting, cells, epsilons, matching, settings
+from benchmarks.papers.multi_site.tables import Setting, cells, epsilons, matching, settings, synth
 from benchmarks.papers.multi_site.unmetered import Unmetered
 from benchmarks.papers.paper import Result
 from benchmarks.parts import PUBLISHED
@@ -78,6 +78,13 @@ def test_unmetered_answers_are_those_of_the_vault() -> None:
     found = {estimator.estimate(source, epsilon=100.0).estimate for _ in range(3)}
     assert len(found) == 3
     assert max(abs(each - plain.estimate) for each in found) < 12 * plain.privacy_sd < 0.02
+
+
+def test_unmetered_answers_are_those_of_the_vault_on_the_scales_that_it_found() -> None:
+    table, estimator = synth(0), dpc.RegressionAdjustment(covariates=["share"])
+    sources = table.vault(), Unmetered(table.vault(), np.random.default_rng(1))
+    plain, found = (estimator.estimate(source, epsilon=100.0) for source in sources)
+    assert found.privacy_sd == pytest.approx(plain.privacy_sd, rel=0.05)
 
 
 def test_estimates_by_rule_are_those_of_pool() -> None:

@@ -12,9 +12,10 @@ import dpcausal as dpc
 from dpcausal.queries import Query
 from dpcausal.queries.calibration import Noise, calibrate
 from dpcausal.release import Noisy, Receipt, Release
+from dpcausal.schema.schema import Schema
 from dpcausal.source import WrappedSource
 from dpcausal.vault.context import ANSWERS, Answer
-from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.engines import Batch, Engine, ExactInts, with_schema
 
 
 class Unmetered(WrappedSource):
@@ -23,19 +24,22 @@ class Unmetered(WrappedSource):
     It protects nobody. Its queries draw nothing themselves, so that an answer can be used again with new noise.
     """
 
+    _source: dpc.Vault
+
     def __init__(self, vault: dpc.Vault, generator: Generator) -> None:
         vault._engine = _Remembered(vault._engine)  # type: ignore[assignment] # noqa: SLF001
         super().__init__(vault)
-        self._vault, self._generator = vault, generator
-        self._answers = dict[tuple[Query, dpc.Guarantee], tuple[Answer, Noise]]()
+        self._generator = generator
+        self._answers = dict[tuple[Query, dpc.Guarantee, Schema], tuple[Answer, Noise]]()
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
         """Return the vault's answer with noise."""
-        if (query, guarantee) not in self._answers:
-            context = self._vault._context(query, guarantee)  # noqa: SLF001
+        asked = query, guarantee, self.schema
+        if asked not in self._answers:
+            context = self._source._context(query, guarantee)  # noqa: SLF001
             answer, noise = ANSWERS[type(query)](context), calibrate(query, self.schema, guarantee)
-            self._answers[query, guarantee] = answer, noise
-        answer, noise = self._answers[query, guarantee]
+            self._answers[asked] = answer, noise
+        answer, noise = self._answers[asked]
         draw = self._generator.laplace if noise.family == "laplace" else self._generator.normal
         drawn = draw(0.0, np.array(answer.sized(noise).scales, dtype=float)).round().astype(int).tolist()
         return Release.of(
@@ -56,6 +60,9 @@ class _Remembered:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._sums = engine, dict[str, ExactInts]()
+
+    def with_schema(self, schema: Schema) -> "_Remembered":
+        return _Remembered(with_schema(self._engine, schema))
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         asked = repr((list(cells.items()), list(sums), whole))
