@@ -52,6 +52,7 @@ def test_subgroup_effects_remove_confounding() -> None:
     assert adjusted.effect(at) == pytest.approx(list(TRUTHS.values()), abs=0.25)
     assert [receipt.query for receipt in adjusted.receipts] == [
         "covariate_counts",
+        "missing_covariates",
         "bounded_influence_logistic",
         "regression_moments",
         "effect_moments",

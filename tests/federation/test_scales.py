@@ -43,7 +43,7 @@ def test_each_site_pays_for_its_own_scales_within_its_price(federation: Federati
     study = federation.study(estimator=ESTIMATOR, epsilon=8.0, pooling="minimum_variance")
     coordinator = federation.coordinator(study)
     assert set(map(tuple, asked(coordinator).values())) == {
-        ("covariate_counts", "regression_moments", "missing_outcomes")
+        ("covariate_counts", "missing_covariates", "regression_moments", "missing_outcomes")
     }
     for effect in coordinator.effects().values():
         assert sum(receipt.epsilon for receipt in effect.receipts) == pytest.approx(8)

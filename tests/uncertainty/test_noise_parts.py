@@ -61,8 +61,9 @@ def test_simultaneous_intervals_take_noise_of_any_parts() -> None:
 
 @pytest.mark.parametrize("estimator", [dpc.DifferenceInMeans(), dpc.RegressionAdjustment(covariates=["smoker"])])
 def test_rehearsal_of_a_secure_sum_has_its_noise(estimator: dpc.DifferenceInMeans) -> None:
+    """The smoker declares what a missing value means: only one table alone counts missing values."""
     schema = dpc.Schema(
-        treatment=dpc.Treatment("treat"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("smoker")]
+        treatment=dpc.Treatment("treat"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("smoker", missing=0)]
     )
     one = estimator.estimate(dpc.Rehearsal(schema, n=5_000), epsilon=1.0)
     secure = estimator.estimate(dpc.Rehearsal(schema, n=5_000, parts=1.5, sites=12), epsilon=1.0)
