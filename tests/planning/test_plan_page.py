@@ -125,4 +125,4 @@ def test_command_writes_the_page_with_what_a_ledger_has_left(tmp_path: Path) -> 
     assert done.exit_code == 2
     dpc.Ledger.create(tmp_path / "rho.db", dpc.Budget(epsilon=3, delta=1e-6, rule="zcdp"), as_of="2026-01-31")
     done = CliRunner().invoke(app, [*map(str, words), "--ledger", str(tmp_path / "rho.db")])
-    assert (done.exit_code, "must add up epsilons" in done.output) == (2, True)
+    assert (done.exit_code, "must have the rule additive" in done.output) == (2, True)

@@ -19,8 +19,9 @@ from tests.support.slow import sampled
 
 NUMBER = r"CAST\('([^']*)' AS DOUBLE\)"
 COVARIATE = r"AS INTEGER\) AS covariate_"
-EQUAL = r"= (?:-?\d+|CAST\('[^']*' AS DOUBLE\))"
-LISTED = rf"(?:IN \((?:[^()]|\([^()]*\))*\)|{EQUAL}(?: OR read_\d+ {EQUAL})*)"
+VALUE = r"(?:-?\d+|CAST\('[^']*' AS DOUBLE\))"
+EQUAL = f"BETWEEN {VALUE} AND {VALUE}"
+LISTED = rf"(?:IN \((?:[^()]|\([^()]*\))*\)|{EQUAL}(?: OR read_\d+ {EQUAL})+)"
 CONDITION = rf"(<= CAST\('[^']*' AS [A-Z ]*\)|{LISTED})"
 REQUIRED = "CASE WHEN {} {} THEN (?=CASE WHEN)"
 """What an arm depends on: that a required value reads as declared."""
