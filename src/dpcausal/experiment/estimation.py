@@ -41,10 +41,11 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class _Sums:
-    """Released sums by their kind and column, arm by arm."""
+    """Released sums by their kind and column, arm by arm: of all units, or of one segment."""
 
     release: Release
     arms: int
+    segment: str = ""
 
     def of(self, kind: str, value: ValueOf, of: str = "") -> Numbers:
         """Return one sum of each arm; the total of clicks is `total_0 of clicks` and so on."""
@@ -58,9 +59,8 @@ class _Sums:
         """Return the variance of the noise in one sum."""
         return self.release.variance(self._name(kind, of, 0))
 
-    @staticmethod
-    def _name(kind: str, of: str, arm: int) -> str:
-        return f"{kind}_{arm} of {of}" if of else f"{kind}_{arm}"
+    def _name(self, kind: str, of: str, arm: int) -> str:
+        return " of ".join(each for each in (f"{kind}_{arm}", self.segment, of) if each)
 
 
 class _Column(NamedTuple):
@@ -87,11 +87,13 @@ def _column(sums: _Sums, column: MetricColumn, value: ValueOf) -> _Column:
     return _Column(column.name, middle_of(column), means, variances)
 
 
-def metric_effects(release: Release, source: Source, metrics: Sequence[Metric]) -> tuple[Effect, ...]:
-    """Return the effect of every arm against the reference, metric by metric."""
+def metric_effects(
+    release: Release, source: Source, metrics: Sequence[Metric], segment: str = ""
+) -> tuple[Effect, ...]:
+    """Return the effect of every arm against the reference, metric by metric: of all units, or of one segment."""
     treatment = source.schema.treatment
     labels = treatment.every_label
-    sums = _Sums(release, len(labels))
+    sums = _Sums(release, len(labels), segment)
     sizes = release.estimates(labels, sums.sizes)
     few = sums.sizes(release.value) < max(_SURE * sums.variance("size") ** 0.5, 5.0)
     reference = treatment.compared_places[0]
@@ -105,8 +107,20 @@ def metric_effects(release: Release, source: Source, metrics: Sequence[Metric]) 
                 )
                 refused = hidden or _denominator(sums, metric, (reference, place))
                 effect = _effect(metric, means, sizes, (reference, place), release, source, note, refused)
-                effects.append(_allowing(effect, metric, sums, [reference, place]))
+                effects.append(_in_segment(_allowing(effect, metric, sums, [reference, place]), segment))
     return tuple(effects)
+
+
+def _in_segment(effect: Effect, segment: str) -> Effect:
+    """Return an effect that says whose it is."""
+    if not segment:
+        return effect
+    return replace(
+        effect,
+        estimand=f"{effect.estimand}, among units with {segment}",
+        assumptions=(*effect.assumptions, "the treatment changes nobody's segment"),
+        notes=(*effect.notes, "the number of units in the segment is private: its arms have noisy sizes"),
+    )
 
 
 def _error(means: JointEstimate) -> float:

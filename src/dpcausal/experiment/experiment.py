@@ -18,11 +18,11 @@ from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
 from dpcausal.inference.many_outcomes import Method
-from dpcausal.queries import Cut, LookMetrics, MetricMoments
+from dpcausal.queries import Cut, LookMetrics, MetricMoments, SegmentMetrics
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
 from dpcausal.results.effect import Effect
-from dpcausal.schema.columns import Category, Unit, column_from_dict, column_to_dict, declared_dict
+from dpcausal.schema.columns import Binary, Category, Unit, column_from_dict, column_to_dict, declared_dict
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.schema.treatment import Treatment
 from dpcausal.source import Source, guarantee_for
@@ -44,6 +44,8 @@ _ROUNDS = 3
 With cohorts it does not."""
 
 _SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n", "catalogue")
+_SEGMENT_SHARE = 0.2
+"""The share of the budget for segments. Noise of all units grows by an eighth, Laplace noise by a quarter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,9 @@ class Experiment(metaclass=Constructor):
             then the `entry`.
         planned_n: For several looks: the number of units at which intervals are to be narrowest.
         rule: When to ship, stop or wait; left out where nobody decides by a rule.
+        segments: Columns with listed values, such as a country: the scorecard has each metric in each of their values
+            too. What a missing value counts as must be declared. For a single look only.
+        segment_share: The share of the budget that all segments have together, between 0 and 1.
         catalogue: The digest of the catalogue that the metrics are from; `from_toml` records it.
 
     With `cohorts` the intervals and p-values of a scorecard hold at all looks together, however many are read and
@@ -113,6 +118,8 @@ class Experiment(metaclass=Constructor):
     cohorts: Category | None = None
     planned_n: int | None = None
     rule: DecisionRule | None = None
+    segments: Sequence[Binary | Category] = ()
+    segment_share: float = _SEGMENT_SHARE
     catalogue: str = ""
 
     def __post_init__(self) -> None:
@@ -136,6 +143,7 @@ class Experiment(metaclass=Constructor):
         check_plain_text("texts of an experiment", words)
         self._check_choices()
         self._check_looks()
+        self._check_segments()
         self._check_missing()
         self._check_earlier()
         if self.rule is not None:
@@ -213,6 +221,33 @@ class Experiment(metaclass=Constructor):
                 hint='write for instance cohorts=Category("week", [1, 2, 3, 4]), planned_n=100_000.',
             )
 
+    def _check_segments(self) -> None:
+        """Raise unless segments are columns with listed values that say what a missing value counts as."""
+        columns = tuple(self.segments) if isinstance(self.segments, list | tuple) else (None,)
+        if not all(isinstance(each, Binary | Category) for each in columns):
+            raise StudyError(
+                problem=f"Segments must be columns with listed values, not {self.segments!r}"[:300],
+                hint='write segments=[Category("country", values=["DE", "FR", "other"], missing="other")].',
+            )
+        object.__setattr__(self, "segments", columns)
+        if undeclared := [each.name for each in columns if each.missing is None]:
+            raise StudyError(
+                problem="A column of segments must declare what a missing value counts as; "
+                f"{', '.join(undeclared)} does not",
+                hint='give it a value of its own: Category("country", values=["DE", "other"], missing="other").',
+            )
+        if columns and self.cohorts is not None:
+            raise StudyError(
+                problem="An experiment with several looks has no segments",
+                hint="leave out cohorts=, or segments=.",
+            )
+        if not (is_number(self.segment_share) and 0 < self.segment_share < 1):
+            raise StudyError(
+                expected="segment_share= between 0 and 1, the share of the budget that segments have",
+                got=repr(self.segment_share)[:100],
+                hint="leave it out for 0.2.",
+            )
+
     @property
     def schema(self) -> Schema:
         """What is public about the table: the columns of all metrics. Open a `Vault` with it."""
@@ -225,8 +260,14 @@ class Experiment(metaclass=Constructor):
                         hint="a column has the same bounds in every metric.",
                     )
         first, *others = columns.values()
+        if twice := [each.name for each in self.segments if each.name in columns]:
+            raise StudyError(
+                problem=f"The column of segments, {twice[0]!r}, is part of a metric",
+                hint="a segment is known before the experiment; copy the column under another name.",
+            )
         if self.cohorts is None:
-            return Schema(self.treatment, first, tuple(others), self.unit, self.protects, self.entry)
+            covariates = (*others, *self.segments)
+            return Schema(self.treatment, first, covariates, self.unit, self.protects, self.entry)
         if self.cohorts.name in columns:
             raise StudyError(
                 problem=f"The column of cohorts, {self.cohorts.name!r}, is part of a metric",
@@ -238,7 +279,10 @@ class Experiment(metaclass=Constructor):
     def query(self) -> MetricMoments:
         """The sums of all metrics, as an experiment with a single look asks for them."""
         residuals = tuple(dict.fromkeys(each.residual for each in self.metrics if each.residual is not None))
-        return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics], residuals)
+        asked = [each.columns for each in self.metrics], [each.weight for each in self.metrics], residuals
+        if not self.segments:
+            return MetricMoments(*asked)
+        return SegmentMetrics(*asked, [each.name for each in self.segments], self.segment_share)
 
     def check_look(self, look: int | None) -> None:
         """Raise unless it is said which look a table is for, where there are several, and only there.
@@ -268,6 +312,8 @@ class Experiment(metaclass=Constructor):
             look: How many cohorts there are so far; None for all of them.
         """
         moments, first = self.query, f"total_0 of {self.metrics[0].columns[0]}"
+        if isinstance(moments, SegmentMetrics):  # their noise is the larger one
+            first = f"total_0 of {next(iter(moments.cells(self.schema).values()))[0]} of {self.metrics[0].columns[0]}"
         asked = guarantee_for(source, self.epsilon, self.delta)
         if self.cohorts is None:
             if look is not None:
@@ -316,9 +362,17 @@ class Experiment(metaclass=Constructor):
             level=self.level,
             looks=looks,
             rule=self.rule,
+            segments=self._in_segments(release, source),
             catalogue=self.catalogue,
             words={each.label: (each.unit, each.description, each.owner) for each in self.metrics},
         )
+
+    def _in_segments(self, release: Release, source: Source) -> dict[str, tuple[Effect, ...]]:
+        """Return the effects in each segment, by its name."""
+        if not isinstance(release.query, SegmentMetrics):
+            return {}
+        names = [name for values in release.query.cells(source.schema).values() for name in values]
+        return {name: metric_effects(release, source, self.metrics, name) for name in names}
 
     def _of_look(self, effect: Effect, looks: LooksSoFar) -> Effect:
         """Return an effect that says what one look of several assumes, and whose intervals hold at all of them."""
@@ -402,6 +456,9 @@ class Experiment(metaclass=Constructor):
         document |= {"unit": declared_dict(self.unit)} if self.unit else {}
         document |= {"cohorts": column_to_dict(self.cohorts)} if self.cohorts else {}
         document |= {"rule": self.rule.to_dict()} if self.rule else {}
+        if self.segments:
+            document |= {"segments": [column_to_dict(each) for each in self.segments]}
+            document |= {"segment_share": self.segment_share}
         return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
 
     @classmethod
@@ -419,7 +476,8 @@ class Experiment(metaclass=Constructor):
         check_format("an experiment", document, VERSION, {})
         del document["version"]
         needed = ("name", "epsilon", "treatment", "metrics")
-        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit", "cohorts", "rule"))
+        optional = (*_SIMPLE, "allocation", "unit", "cohorts", "rule", "segments", "segment_share")
+        check_keys("experiment", document, needed, optional)
         if not isinstance(document["metrics"], list) or not all(
             isinstance(each, Mapping) for each in document["metrics"]
         ):
@@ -434,6 +492,7 @@ class Experiment(metaclass=Constructor):
                 "catalogue": checked_digest(document, catalogue),
                 "unit": build("unit", Unit, document["unit"]) if "unit" in document else None,
                 "cohorts": column_from_dict("cohorts", document["cohorts"]) if "cohorts" in document else None,
+                "segments": [column_from_dict("segments", each) for each in document.get("segments", [])],
                 "rule": DecisionRule.from_dict(document["rule"]) if "rule" in document else None,
             }
         )

@@ -37,6 +37,7 @@ class ScorecardLine:
         unit: The unit of the metric; empty where it has none.
         description: What the metric measures; empty where nobody says so.
         owner: Who answers questions about it.
+        segment: Whose effect it is, such as `country=DE`; empty where it is everybody's.
     """
 
     metric: str
@@ -61,3 +62,4 @@ class ScorecardLine:
     unit: str = ""
     description: str = ""
     owner: str = ""
+    segment: str = ""

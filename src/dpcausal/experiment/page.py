@@ -125,6 +125,8 @@ class _Shown(Protocol):
     @property
     def lines(self) -> tuple[ScorecardLine, ...]: ...
     @property
+    def segment_lines(self) -> tuple[ScorecardLine, ...]: ...
+    @property
     def sample_ratio(self) -> SampleRatio: ...
     @property
     def method(self) -> str: ...
@@ -189,6 +191,7 @@ def scorecard_page(scorecard: _Shown) -> str:
 <div class="verdict"><strong>Verdicts</strong>{beside}<ul class="counts">{counted}</ul></div>
 {_table(scorecard.lines)}
 <p class="quiet">{html_text(note)}</p>
+{_segment_table(scorecard.segment_lines)}
 {decision_table(scorecard.decisions, scorecard.lines, scorecard.error_rates, rehearsed=scorecard.rehearsed)}
 <h2>Checks</h2>
 {"".join(f'<p class="quiet">{html_text(each)}</p>' for each in checks)}
@@ -252,6 +255,17 @@ def _table(lines: Sequence[ScorecardLine]) -> str:
     )
 
 
+def _segment_table(lines: Sequence[ScorecardLine]) -> str:
+    """Return the table of segments under its heading; empty where there are none."""
+    if not lines:
+        return ""
+    note = (
+        "Whose effect differs from whose is not tested. These comparisons are judged together, apart from those above, "
+        "and the number of units in a segment is private."
+    )
+    return f'<h2>Segments</h2>\n{_table(lines)}\n<p class="quiet">{html_text(note)}</p>'
+
+
 @dataclass(frozen=True)
 class _Scale:
     """How the numbers of a line are written: the half-width with two digits, and all others with as many decimals.
@@ -287,7 +301,7 @@ def _known(number: float | None) -> bool:
 
 
 def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
-    under = ", ".join(each for each in (line.treated if several else "", line.description) if each)
+    under = ", ".join(each for each in (line.segment, line.treated if several else "", line.description) if each)
     arm = f'<span class="arm">{html_text(under)}</span>' if under else ""
     shown = line.verdict if line.verdict in ("better", "worse") else "none"
     p_value = line.adjusted_p_value
@@ -298,7 +312,7 @@ def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
     if line.low is not None and line.high is not None:
         limits = f"{scale.number(line.low)} to {scale.number(line.high)}"
     cells: list[tuple[str, str | float, str, str]] = [
-        ("", f"{line.metric} {line.treated}", f"{html_text(line.metric)}{arm}", ""),
+        ("", f"{line.metric} {line.segment} {line.treated}", f"{html_text(line.metric)}{arm}", ""),
         (
             *("", _ORDER[line.verdict]),
             *(f'<span class="{shown}">{html_text(_MARKS[line.verdict])}</span>', _LEFT),

@@ -59,6 +59,7 @@ class Scorecard:
         level: The level of the intervals.
         looks: Which look it is, where there are several; intervals and p-values then hold at all looks together.
         rule: When to ship, stop or wait; None where the experiment declares no rule.
+        segments: The effects in each segment, by its name; empty where the experiment declares no segments.
         catalogue: The digest of the catalogue that its metrics are from; empty where they are from none.
         words: The unit, description and owner of each metric.
     """
@@ -73,6 +74,7 @@ class Scorecard:
     level: float
     looks: LooksSoFar | None = None
     rule: DecisionRule | None = None
+    segments: Mapping[str, tuple[Effect, ...]] = field(default_factory=dict)
     catalogue: str = ""
     words: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
 
@@ -111,7 +113,16 @@ class Scorecard:
     @cached_property
     def lines(self) -> tuple[ScorecardLine, ...]:
         """One line for each metric and each arm but the control."""
-        tested = [effect for effect in self.effects if not effect.no_interval]
+        return self._lines([("", effect) for effect in self.effects])
+
+    @cached_property
+    def segment_lines(self) -> tuple[ScorecardLine, ...]:
+        """The same in each segment. They are judged together, apart from those of all units."""
+        return self._lines([(name, effect) for name, effects in self.segments.items() for effect in effects])
+
+    def _lines(self, compared: Sequence[tuple[str, Effect]]) -> tuple[ScorecardLine, ...]:
+        """Return the lines of some comparisons, each with its segment, judged together."""
+        tested = [effect for _, effect in compared if not effect.no_interval]
         each = 1 - (1 - self.level) / len(tested) if self.simultaneous and tested else self.level
         p_values = {
             id(effect): self._p_value(effect.estimate, effect.sampling_sd or 0.0, effect.noise, 1 - each)
@@ -119,7 +130,7 @@ class Scorecard:
         }
         adjusted = dict(zip(p_values, adjusted_p_values(list(p_values.values()), self.method), strict=True))
         lines = []
-        for effect in self.effects:
+        for segment, effect in compared:
             error = effect.sampling_sd or 0.0, effect.noise
             half = self._half_width(*error, each, 0.0)
             unit, description, owner = self.words.get(effect.outcome, ("", "", ""))
@@ -149,6 +160,7 @@ class Scorecard:
                     unit=unit,
                     description=description,
                     owner=owner,
+                    segment=segment,
                 )
             )
         return tuple(lines)
@@ -239,17 +251,22 @@ class Scorecard:
         table += [("catalogue", self.catalogue[:12])] if self.catalogue else []
         table += [("privacy", str(first.guarantee)), ("paid", format_receipt(first.receipts[0]))]
         title = f"{'Rehearsal (no data read, nothing spent): ' if self.rehearsed else ''}{self.name}"
-        return f"{text_table(title, table)}\n\n{self._text_lines()}"
+        parts = [text_table(title, table), self._text_lines(self.lines)]
+        if self.decisions:
+            parts.append(aligned(check_table(self.decisions, rehearsed=self.rehearsed)))
+        if self.segments:
+            parts.append(self._text_lines(self.segment_lines))
+        return "\n\n".join(parts)
 
     def _decision_lines(self) -> Iterator[str]:
         for decision in self.decisions if not self.rehearsed else ():
             yield f"{decision.arm}: {decision}" if len(self.decisions) > 1 else str(decision)
 
-    def _text_lines(self) -> str:
-        several = len({line.treated for line in self.lines}) > 1
+    def _text_lines(self, lines: Sequence[ScorecardLine]) -> str:
+        several, segments = len({line.treated for line in lines}) > 1, any(line.segment for line in lines)
+        named = [*(["segment"] if segments else []), "metric", *(["arm"] if several else [])]
         head = [
-            "metric",
-            *(["arm"] if several else []),
+            *named,
             "control",
             "treated",
             "difference",
@@ -259,14 +276,15 @@ class Scorecard:
             "",
         ]
         if self.rehearsed:
-            head = ["metric", *(["arm"] if several else []), "detectable", "sampling error", "privacy noise"]
-            head += [f"units for {_WITHIN:.0%}"]
+            head = [*named, "detectable", "sampling error", "privacy noise"]
+            head += [] if segments else [f"units for {_WITHIN:.0%}"]
         cells, units = [head], self.units_within(_WITHIN)
-        for line in self.lines:
-            who = [line.metric, *([line.treated] if several else [])]
+        for line in lines:
+            who = [*([line.segment] if segments else []), line.metric, *([line.treated] if several else [])]
             if self.rehearsed:
                 errors = map(format_number, (line.detectable, line.sampling_sd, line.privacy_sd))
-                cells.append([*who, *errors, f"{units[line.metric]:,}" if line.metric in units else NONE])
+                needed = [] if segments else [f"{units[line.metric]:,}" if line.metric in units else NONE]
+                cells.append([*who, *errors, *needed])
                 continue
             cells.append(
                 [
@@ -278,9 +296,7 @@ class Scorecard:
                     line.verdict,
                 ]
             )
-        if not self.decisions:
-            return aligned(cells)
-        return f"{aligned(cells)}\n\n{aligned(check_table(self.decisions, rehearsed=self.rehearsed))}"
+        return aligned(cells)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorecard as plain values, as docs/scorecard.schema.json describes them."""
@@ -304,6 +320,7 @@ class Scorecard:
             "decisions": [asdict(each) for each in self.decisions if not self.rehearsed],
             "sample_ratio": asdict(self.sample_ratio) | {"mismatch": self.sample_ratio.mismatch},
             "comparisons": [asdict(line) | dict.fromkeys(absent) for line in self.lines],
+            "segments": [asdict(line) | dict.fromkeys(absent) for line in self.segment_lines],
         }
 
     def _rule_document(self) -> dict[str, Any] | None:

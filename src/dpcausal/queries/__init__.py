@@ -47,6 +47,7 @@ from dpcausal.queries.look_moments import LookMoments as LookMoments
 from dpcausal.queries.look_moments import LookQuery
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
+from dpcausal.queries.metric_moments import SegmentMetrics as SegmentMetrics
 from dpcausal.queries.missing_covariates import MissingCovariates as MissingCovariates
 from dpcausal.queries.missing_outcomes import MissingOutcomes as MissingOutcomes
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast

@@ -215,19 +215,14 @@ class LookMetrics(LookQuery):
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         self.moments.columns(schema)  # raises for what is no metric
-        names = {self.cohorts.name, *self.moments.shares}
-        names |= {name for each in self.residuals for name in (each.column, each.other)}
+        names = {self.cohorts.name} | self.moments.used
         outcome = (schema.outcome,) if schema.outcome.name in names else ()
         return schema.treatment.every_arm, *outcome, *(each for each in schema.covariates if each.name in names)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         cuts = [cut for (cut,) in single_cuts(schema) if cut.name == schema.entry]
-        asked = [
-            each
-            for each in MetricMoments.examples(schema)
-            if schema.entry not in (*each.shares, *(name for residual in each.residuals for name in residual[1:3]))
-        ]
+        asked = [each for each in MetricMoments.examples(schema) if schema.entry not in each.used]
         return tuple(
             cls(cut, look, each.metrics, each.weights, each.residuals)
             for cut in cuts

@@ -3,18 +3,18 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import exact
-from dpcausal.queries.coerced import every_arm, in_ticks
+from dpcausal.queries.coerced import covariate, every_arm, in_ticks
 from dpcausal.queries.features import is_measured
-from dpcausal.queries.query import GRID, Norm
+from dpcausal.queries.query import GRID, Norm, value_names
 from dpcausal.queries.summing import SummingQuery
-from dpcausal.schema.columns import Binary
+from dpcausal.schema.columns import Binary, Category
 from dpcausal.schema.real import Real
 from dpcausal.schema.schema import Protects, Schema
 from dpcausal.sums.description import Sums
@@ -145,6 +145,11 @@ class MetricMoments(SummingQuery):
         """The share of the sizes with Laplace noise: near the best where a metric's mean is near one of its bounds."""
         return Fraction(1, 2 * math.ceil(len(self.shares) ** (2 / 3)))
 
+    @property
+    def used(self) -> set[str]:
+        """The names of the columns that its metrics are made of, and of its residuals."""
+        return {*self.shares, *(name for each in self.residuals for name in (each.column, each.other))}
+
     def columns(self, schema: Schema) -> dict[str, tuple[str, MetricColumn]]:
         """Return the columns by name, each with its name among coerced columns; that of a residual is empty."""
         coerced = _numbers(schema)
@@ -222,6 +227,78 @@ class MetricMoments(SummingQuery):
         (one, other), halves = pairs[0], {each.name: half_range(each) for each in columns if is_measured(each)}
         residual = Residual("residual", one, other, 0.5 * halves[one] / halves[other], -halves[one] / 2, halves[one])
         return *asked, cls([["residual"], [other]], [1.0, 2.0], [residual])
+
+
+@dataclass(frozen=True)
+class SegmentMetrics(MetricMoments):
+    """The sums of `MetricMoments`, and the same once more in every segment: in each value of some columns.
+
+    One unit is in one segment of each column, so noise does not grow with the number of a column's values. The segments
+    of all columns together have their own share of the budget.
+
+    Attributes:
+        segments: The columns, each a covariate with listed values.
+        segment_share: The share of the budget that is spent on segments; columns divide it equally. The noise of a part
+            with share s is 1 / s times that of the whole with Laplace noise, and the root of it with Gaussian noise.
+    """
+
+    name: ClassVar[str] = "segment_metrics"
+
+    segments: Sequence[str] = ()
+    segment_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named = isinstance(self.segments, list | tuple) and all(isinstance(each, str) for each in self.segments)
+        segments = tuple(self.segments) if named else ()
+        share = self.segment_share
+        if not segments or len(set(segments)) < len(segments) or not (is_number(share) and 0 < share < 1):
+            raise QueryError(
+                expected="different columns of segments, and the share of the budget that is spent on them",
+                got=f"{self.segments!r} and {share!r}"[:200],
+                hint='write for instance segments=["country"], segment_share=0.2.',
+            )
+        object.__setattr__(self, "segments", segments)
+        object.__setattr__(self, "segment_share", float(share))
+
+    def cells(self, schema: Schema) -> dict[str, tuple[str, ...]]:
+        """Return what the segments of each column are called in the answer, by the column's name."""
+        listed = {each.name: each for each in schema.covariates if isinstance(each, Binary | Category)}
+        if wrong := [name for name in self.segments if name not in listed or name in self.used]:
+            raise QueryError(
+                expected="segments out of the covariates with listed values that are part of no metric",
+                got=repr(wrong[0]),
+                hint='declare the column of segments as a Category("country", values=[…]).',
+            )
+        return {name: value_names(listed[name]) for name in self.segments}
+
+    def sums(self, schema: Schema, protects: Protects, norm: Norm) -> tuple[Sums, ...]:
+        (whole,) = super().sums(schema, protects, norm)
+        share = exact(self.segment_share)
+        found = [_with_share(whole, 1 - share, norm)]
+        for name, values in self.cells(schema).items():
+            labels = tuple(f"_{arm} of {value}" for arm in range(whole.count) for value in values)
+            part = replace(whole, cells={**whole.cells, covariate(name, schema): len(values)}, labels=labels)
+            found.append(_with_share(part, share / len(self.segments), norm))
+        return tuple(found)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: segments of one column, and of two."""
+        listed = [each.name for each in schema.covariates if isinstance(each, Binary | Category)]
+        columns = (schema.outcome, *schema.covariates)
+        metrics = [[each.name] for each in columns if is_measured(each) and each.name not in listed[:2]][:2]
+        return tuple(
+            cls(metrics, [1.0] * len(metrics), segments=listed[:count], segment_share=0.25)
+            for count in (1, 2)
+            if metrics and len(listed) >= count
+        )
+
+
+def _with_share(sums: Sums, share: Fraction, norm: Norm) -> Sums:
+    """Return sums with the noise that a share of the budget brings."""
+    times = 1 / share if norm == "l1" else root_above(1 / share)
+    return replace(sums, weights={name: times * each for name, each in sums.weights.items()})
 
 
 @lru_cache(64)

@@ -107,8 +107,9 @@ class _Roles:
         match query:
             case ChangeMoments(before=before, after=after):
                 roles = cls(measures=(*([(after, _OUTCOME)] if after else []), (before, after)), repeat=True)
-            case MetricMoments():
-                roles = cls(measures=_measures(names, _pairs(query), schema.outcome.name))
+            case MetricMoments(used=used):
+                measures = _measures([name for name in names if name in used], _pairs(query), schema.outcome.name)
+                roles = cls(measures=measures, independent=tuple(name for name in names if name not in used))
             case LookMetrics(cohorts=cohorts):
                 metrics = _measures(_without(cohorts.name, names), _pairs(query.moments), schema.outcome.name)
                 roles = cls(measures=metrics, independent=(cohorts.name,))

@@ -36,7 +36,7 @@ _SCORECARD = pa.schema(
         **dict.fromkeys(("control_mean", "treated_mean", "difference", "low", "high"), _NUMBER),
         **dict.fromkeys(("lift", "lift_low", "lift_high", "p_value", "adjusted_p_value", "detectable"), _NUMBER),
         **dict.fromkeys(("sampling_sd", "privacy_sd"), _NUMBER),
-        **dict.fromkeys(("verdict", "no_interval", "unit", "description", "owner"), _TEXT),
+        **dict.fromkeys(("verdict", "no_interval", "unit", "description", "owner", "segment"), _TEXT),
     }
 )
 
@@ -76,7 +76,8 @@ def tidy(
     """
     check_level(level)
     if isinstance(results, Scorecard):
-        return _frame(pa.Table.from_pylist(results.to_dict()["comparisons"], schema=_SCORECARD), backend)
+        card = results.to_dict()
+        return _frame(pa.Table.from_pylist([*card["comparisons"], *card["segments"]], schema=_SCORECARD), backend)
     several: Iterable[Result] = results if isinstance(results, Iterable) else [results]
     lines = [line for each in several for line in _lines(each, at, level)]
     return _frame(pa.Table.from_pylist(lines, schema=_COLUMNS), backend)

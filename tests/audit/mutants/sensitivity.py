@@ -38,6 +38,7 @@ from dpcausal.queries import (
     OutcomeCounts,
     ReceivedMoments,
     RegressionMoments,
+    SegmentMetrics,
     Sensitivity,
     StratumMatches,
     VaryingEffectMoments,
@@ -338,6 +339,20 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, coordinates=tuple(coordinates))
 
     patch.setattr(MetricMoments, "sensitivity", lighter)
+
+
+@mutant("segments that are not paid for", sensitivity_of(SegmentMetrics, segments=("ward",)))
+def free_segments(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = MetricMoments.sensitivity
+
+    def unpaid(query: MetricMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        coordinates = [
+            replace(at, weight=at.weight / 2) if at.weight and "ward=" in at.name else at for at in whole.coordinates
+        ]
+        return replace(whole, coordinates=tuple(coordinates))
+
+    patch.setattr(SegmentMetrics, "sensitivity", unpaid)
 
 
 @mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
