@@ -12,9 +12,9 @@ import pytest
 
 from dpcausal import Coordinator, DifferenceInMeans, Study
 from dpcausal.federation.coordinator.roster import Member, Roster
-from dpcausal.federation.protocol.messages import Message
+from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body
-from dpcausal.federation.protocol.transport import LocalTransport
+from dpcausal.federation.protocol.transport import LocalTransport, parted
 from dpcausal.federation.site.policy import KEY
 from dpcausal.federation.site.site import Site
 from dpcausal.schema.schema import Schema
@@ -121,6 +121,11 @@ def always(text: Any) -> Answerer:
 def message_in(sealed: str) -> Message:
     """Return the message in a signed text."""
     return Message.from_json(claimed_body(sealed))
+
+
+def request_in(text: str) -> Request:
+    """Return the request in the text that a site gets."""
+    return Request.from_json(claimed_body(parted(text)[0]))
 
 
 @pytest.fixture

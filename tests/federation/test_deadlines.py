@@ -15,7 +15,7 @@ from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.protocol.transport import LocalTransport
 from dpcausal.federation.site.site import Site
 from dpcausal.utils.hash_chain import digest_of_text
-from tests.federation.conftest import Answerer, Federation, always, message_in
+from tests.federation.conftest import Answerer, Federation, always, message_in, request_in
 from tests.support.site_folders import approve_study
 
 
@@ -79,7 +79,7 @@ def test_site_outside_a_secure_sum_pays_nothing_when_its_request_arrives_late(fe
     honest = federation.honest("west")
 
     def off_in_round_three(request: str) -> str:
-        if Request.from_json(claimed_body(request)).ask == "masked":
+        if request_in(request).ask == "masked":
             kept.append(request)
             raise ConnectionError
         return honest(request)
@@ -90,7 +90,7 @@ def test_site_outside_a_secure_sum_pays_nothing_when_its_request_arrives_late(fe
     asks = ("keys", "shares", "masked", "confirm", "unmask")
     rounds = [event for place, ask in enumerate(asks, 1) for event in (ask, f"withdraw {place}")]
     assert transport.events == rounds
-    request = Request.from_json(claimed_body(kept[0]))
+    request = request_in(kept[0])
     assert request.deadline is not None
     late = federation.anna.seal(replace(request, deadline=1).to_json())
     assert message_in(honest(late)).code == "expired"

@@ -11,14 +11,15 @@ from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.roster import Member, Roster
-from dpcausal.federation.protocol.messages import STEPS, Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, STEPS, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer
+from dpcausal.federation.protocol.transport import parted, with_enclosed
 from dpcausal.federation.secure import messages as secure_messages
 from dpcausal.federation.site.site import Site
 from dpcausal.ledger import Ledger
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.utils.hash_chain import digest_of_text
-from tests.federation.conftest import Federation, message_in
+from tests.federation.conftest import Federation, message_in, request_in
 
 NAMES = ("east", "north", "south", "west")
 HONEST = 3
@@ -56,7 +57,7 @@ def silent_from(federation: Federation, name: str, step: str) -> None:
     last = STEPS.index(step)
 
     def answer(request: str) -> str:
-        asked = Request.from_json(claimed_body(request)).ask
+        asked = request_in(request).ask
         if asked in STEPS and STEPS.index(asked) >= last:
             raise ConnectionError
         return honest(request)
@@ -193,6 +194,71 @@ def test_check_of_signatures_has_teeth(four: Federation, tmp_path: Path, monkeyp
     assert message_in(four.honest("west")(request)).code == "refused_step"
     monkeypatch.setattr(secure_messages, "opened", lambda text, _: (claimed_signer(text), claimed_body(text)))
     assert message_in(four.honest("west")(request)).code == "answered"
+
+
+def test_a_site_gets_its_own_ciphertexts_alone(four: Federation, tmp_path: Path) -> None:
+    study, store, texts = secure_study(four), tmp_path / "requests.db", dict[str, str]()
+
+    def listening(name: str) -> Callable[[str], str]:
+        def answer(text: str) -> str:
+            if request_in(text).ask == "masked":
+                texts[name] = text
+            return four.honest(name)(text)
+
+        return answer
+
+    four.sites = {name: listening(name) for name in NAMES}
+    four.coordinator(study, store=store).run()
+    asked = carried(store, study)["shares"]
+    made = {site: message_in(text).answer or {} for site, text, _ in Requests(store).messages(asked.id)}
+    for sender, answer in made.items():
+        for receiver, ciphertext in answer["shares"]["ciphertexts"].items():
+            assert [name for name in NAMES if ciphertext in texts[name]] == [receiver], sender
+    assert len({parted(text)[0] for text in texts.values()}) == 1  # one signed request for all
+
+
+def test_enclosed_ciphertexts_that_do_not_fit_are_refused_unpaid(four: Federation) -> None:
+    """Nor do they keep the site from answering the right ones."""
+    honest, codes = four.honest("west"), set[str]()
+
+    def attacked(text: str) -> str:
+        request, enclosed = parted(text)
+        if enclosed:
+            sealed = json.loads(enclosed)
+            sender, first = next(iter(sealed.items()))
+            swapped = dict(zip(sealed, [*sealed.values()][::-1], strict=True))
+            wrongs: list[object] = [swapped, [], sealed | {sender: 7}, sealed | {sender: f"{'0' * 8}{first[8:]}"}]
+            for wrong in wrongs:
+                codes.add(message_in(honest(with_enclosed(request, json.dumps(wrong)))).code)
+            codes.add(message_in(honest(request)).code)
+            assert paid(four)["west"] == 0
+        return honest(text)
+
+    four.sites["west"] = attacked
+    assert four.coordinator(secure_study(four), attempts=1).run().n == 1000
+    assert codes == {"refused_step"}
+
+
+def test_answer_whose_header_names_another_sharing_is_left_out(four: Federation) -> None:
+    """Every other site would refuse its ciphertexts."""
+
+    def lie(body: dict[str, Any]) -> None:
+        if body["answer"] and "shares" in body["answer"]:
+            body["answer"]["shares"]["sharing"] = "0" * 64
+
+    four.lie("north", lie)
+    assert four.coordinator(secure_study(four), attempts=1).run().n == 700
+
+
+def test_version_4_of_the_protocol_opens_the_sum_as_before(four: Federation, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+    assert four.coordinator(study, store=store, protocol=BEFORE).run().n == 1000
+    assert {request.version for request in carried(store, study).values()} == {BEFORE}
+    assert "ciphertexts" in carried(store, study)["masked"].carries[0]
+    asked = len(four.asked)
+    assert four.coordinator(study, store=store).run().n == 1000  # continues in the version in which it began
+    assert len(four.asked) == asked
+    assert paid(four) == dict.fromkeys(NAMES, 1)
 
 
 def test_masked_numbers_say_nothing_by_themselves(four: Federation, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key
-from dpcausal.federation.protocol.transport import FileTransport, LocalTransport
+from dpcausal.federation.protocol.transport import FileTransport, LocalTransport, parted
 
 REQUEST = Request(study="a study", ask="facts")
 
@@ -50,6 +51,24 @@ def test_request_goes_out_and_messages_come_in(tmp_path: Path, asked: str, answe
         (tmp_path / "exchange" / "in" / f"from {name}.message.json").write_text(text)
     transport.ask(asked, ["north", "south"], 60.0, received.__setitem__)
     assert received == answers
+
+
+def test_each_site_gets_what_is_enclosed_for_it_alone(tmp_path: Path, asked: str) -> None:
+    enclosed, got = {"north": '{"n": 1}', "south": '{"s": 2}'}, dict[str, str]()
+
+    def site(name: str) -> Callable[[str], str]:
+        return lambda text: got.setdefault(name, text)
+
+    LocalTransport({name: site(name) for name in enclosed}).ask(asked, [*enclosed], 0.0, lambda *_: None, enclosed)
+    assert {name: parted(text) for name, text in got.items()} == {name: (asked, enclosed[name]) for name in enclosed}
+    files = FileTransport(tmp_path / "exchange")
+    files.ask(asked, ["north", "south"], 0.0, lambda *_: None, enclosed)
+    out = tmp_path / "exchange" / "out"
+    assert {file.name: file.read_text() for file in out.iterdir()} == {
+        f"{REQUEST.id}.{name}.request.json": text for name, text in got.items()
+    }
+    files.withdraw([REQUEST.id])
+    assert [*out.iterdir()] == []
 
 
 def test_files_without_a_message_to_this_request_are_ignored(

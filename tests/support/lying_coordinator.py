@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcausal.errors import SessionError
 from dpcausal.federation.secure.session import SiteSession
-from tests.support.secure_sums import STUDY, site_names
+from tests.support.secure_sums import STUDY, received_by, site_names
 
 COUNT = 2
 Choice = tuple[tuple[str, ...], tuple[str, ...]]
@@ -147,7 +147,10 @@ class LyingCoordinator:
         self._answered: dict[tuple[str, str, str], tuple[str, Any]] = {}
         self._digests: dict[str, str] = {}
         self._inputs = {
-            members: json.dumps([{member: shares[member] for member in members}, COUNT]) for members, _ in everything
+            (name, members): json.dumps([shown, COUNT, received_by(name, shown)])
+            for members in {members for members, _ in everything}
+            for shown in [{member: shares[member] for member in members}]
+            for name in members
         }
         self._retries = [dict.fromkeys(set(choice[1]) & set(setting.victims), choice) for choice in sorted(everything)]
 
@@ -158,7 +161,7 @@ class LyingCoordinator:
         confirmed: dict[str, tuple[set[str], set[str]]] = {}
         for round_ in [schedule, *(self._retries if retry else [])]:
             for name, (members, _) in round_.items():
-                states[name], answer = self._step(states[name], "mask", self._inputs[members])
+                states[name], answer = self._step(states[name], "mask", self._inputs[name, members])
                 if answer is not None:
                     known.masked.setdefault(name, set()).add(members)
                     digests[name] = self._members_digest(states[name])

@@ -15,6 +15,17 @@ def site_names(count: int) -> list[str]:
     return [f"site{index:02}" for index in range(count)]
 
 
+def received_by(name: str, shares: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the ciphertexts for one site, by sender."""
+    made = {sender: body.get("ciphertexts", {}) for sender, body in shares.items()}
+    return {sender: each[name] for sender, each in made.items() if name in each}
+
+
+def masked_by(session: SiteSession, shares: Mapping[str, Mapping[str, Any]], count: int) -> list[int]:
+    """Return a site's mask from the `shares` bodies of the members, as a coordinator divides them."""
+    return session.mask(shares, count, received_by(session.name, shares))
+
+
 class SecureSum:
     """The sites of one study and all that they answered.
 
@@ -39,11 +50,11 @@ class SecureSum:
         """The names of all sites."""
         return list(self.sessions)
 
-    def share(self, names: Iterable[str] | None = None) -> None:
+    def share(self, names: Iterable[str] | None = None, *, named: bool = True) -> None:
         """Let sites share their secrets among each other."""
         among = self.names if names is None else list(names)
         keys = {name: self.keys[name] for name in among}
-        self.shares |= {name: self.sessions[name].shares(keys) for name in among}
+        self.shares |= {name: self.sessions[name].shares(keys, named=named) for name in among}
 
     def mask(self, numbers: Mapping[str, Sequence[int]], members: Iterable[str] | None = None) -> dict[str, list[int]]:
         """Return the numbers of some sites, masked among the members: by default all that shared."""
@@ -51,7 +62,7 @@ class SecureSum:
         return {
             name: [
                 (number + mask) % 2**64
-                for number, mask in zip(own, self.sessions[name].mask(shares, len(own)), strict=True)
+                for number, mask in zip(own, masked_by(self.sessions[name], shares, len(own)), strict=True)
             ]
             for name, own in numbers.items()
         }

@@ -14,7 +14,7 @@ from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.errors import LedgerError, StudyError, TransportError
 from dpcausal.federation.protocol.messages import MEANINGS, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
-from dpcausal.federation.protocol.transport import read_bounded
+from dpcausal.federation.protocol.transport import parted, read_bounded
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.policy_template import new_site
 from dpcausal.federation.site.worker import run_in_subprocess
@@ -267,7 +267,7 @@ def _request(file: Path) -> str:
     """Read a signed request from a file. The site checks the signature."""
     text = read_bounded(file)
     try:
-        Request.from_json(claimed_body(text))
+        Request.from_json(claimed_body(parted(text)[0]))
     except TransportError as error:
         raise StudyError(
             problem=f"{error.problem}, in {file}",

@@ -11,7 +11,7 @@ from dpcausal.errors import SessionError
 from dpcausal.federation.secure.coordinator import open_sum
 from dpcausal.federation.secure.session import SiteSession
 from tests.support.lying_coordinator import Knowledge, Setting
-from tests.support.secure_sums import STUDY
+from tests.support.secure_sums import STUDY, masked_by
 
 EXCHANGES = ("shares", "mask", "confirm", "unmask")
 NUMBERS = [1, -1]
@@ -70,7 +70,7 @@ class Equivocator:
         keys = self.keys(index, plan.sharing)
         shares = {each: accomplice.shares(keys) for each, accomplice in self.colluding[index].items() if each in keys}
         shown = {each: (self.shared | shares).get(each, {}) for each in plan.members}
-        mask = session.mask(shown, len(NUMBERS))
+        mask = masked_by(session, shown, len(NUMBERS))
         self.sent[name] = [(number + each) % 2**64 for number, each in zip(NUMBERS, mask, strict=True)]
         self.known.masked.setdefault(name, set()).add(plan.members)
 

@@ -29,10 +29,10 @@ class ConfirmsAgain(SiteSession):
 class MasksAgain(SiteSession):
     """A mutant: it masks with a second set of members."""
 
-    def mask(self, shares: Mapping[str, Body], count: int) -> list[int]:
+    def mask(self, sharings: Mapping[str, Body], count: int, received: Body | None = None) -> list[int]:
         """Mask with whatever comes."""
         self.members = {}
-        return super().mask(shares, count)
+        return super().mask(sharings, count, received)
 
 
 class NeedsNoConfirmation(SiteSession):

@@ -10,7 +10,7 @@ import pytest
 
 from dpcausal.errors import SessionError
 from dpcausal.federation.secure.session import SiteSession
-from tests.support.secure_sums import STUDY, SecureSum, site_names
+from tests.support.secure_sums import STUDY, SecureSum, masked_by, site_names
 
 OTHER_STUDY = "5b" * 32
 SITES, THRESHOLD = 5, 4
@@ -123,8 +123,8 @@ def test_a_second_set_of_members_or_another_length_is_refused() -> None:
     run, _, _ = masked_run()
     session = run.sessions["site00"]
     fewer = {name: run.shares[name] for name in run.names[:THRESHOLD]}
-    assert "same members and count" in refused(session, lambda: session.mask(fewer, 4))
-    assert "same members and count" in refused(session, lambda: session.mask(run.shares, 3))
+    assert "same members and count" in refused(session, lambda: masked_by(session, fewer, 4))
+    assert "same members and count" in refused(session, lambda: masked_by(session, run.shares, 3))
 
 
 def test_a_second_sum_is_refused() -> None:
@@ -181,7 +181,7 @@ def test_exchanges_out_of_order_are_refused() -> None:
     others = SecureSum(SITES, THRESHOLD)
     others.share()
     header = {name: {"members_digest": ""} for name in run.names}
-    assert "0 sites" not in refused(session, lambda: session.mask(others.shares, 4))
+    assert "0 sites" not in refused(session, lambda: masked_by(session, others.shares, 4))
     assert "at least" in refused(session, lambda: session.confirm(header))
     assert "the exchange confirm" in refused(session, lambda: session.unmask({}))
     assert "the exchange mask" in refused(session, lambda: session.members_digest)
@@ -203,7 +203,7 @@ def test_altered_ciphertexts_are_refused(alteration: str) -> None:
     session = run.sessions["site00"]
     bad = json.loads(json.dumps(run.shares))
     bad["site01"]["ciphertexts"]["site00"] = ALTERATIONS[alteration](bad["site01"]["ciphertexts"]["site00"])
-    assert "leave site01 out" in refused(session, lambda: session.mask(bad, 4))
+    assert "leave site01 out" in refused(session, lambda: masked_by(session, bad, 4))
 
 
 def test_ciphertexts_of_another_sender_are_refused() -> None:
@@ -211,7 +211,7 @@ def test_ciphertexts_of_another_sender_are_refused() -> None:
     run.share()
     session = run.sessions["site00"]
     bad = run.shares | {"site01": run.shares["site02"]}
-    assert "leave site01 out" in refused(session, lambda: session.mask(bad, 4))
+    assert "leave site01 out" in refused(session, lambda: masked_by(session, bad, 4))
 
 
 BAD_KEYS: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -238,7 +238,7 @@ def test_messages_of_another_study_are_refused() -> None:
     other.share()
     session = run.sessions["site00"]
     assert "of another study" in refused(
-        session, lambda: session.mask(run.shares | {"site01": other.shares["site01"]}, 4)
+        session, lambda: masked_by(session, run.shares | {"site01": other.shares["site01"]}, 4)
     )
     fresh = SecureSum(SITES, THRESHOLD).sessions["site00"]
     assert "of another study" in refused(fresh, lambda: fresh.shares(other.keys))

@@ -14,7 +14,9 @@ from dpcausal import DifferenceInMeans, Study
 from dpcausal.cli import app
 from dpcausal.errors import StudyError
 from dpcausal.federation.protocol.messages import Ask, Message, Request, Step
-from dpcausal.federation.protocol.signatures import Key, claimed_body
+from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer
+from dpcausal.federation.protocol.transport import with_enclosed
+from dpcausal.federation.secure import messages as secure_messages
 from dpcausal.federation.secure.session import SiteSession
 from dpcausal.federation.site.backup import backup_site, restore_site
 from dpcausal.federation.site.policy import KEY
@@ -57,9 +59,15 @@ class Three:
         return Study(name="scores", question="?", requester="anna", schema=standard_schema(), **usual, **terms)
 
     def ask(self, name: str, step: Ask, carries: tuple[str, ...] = ()) -> str:
-        """Return a site's signed message. Each call is a new process as far as the site is concerned."""
+        """Return a site's signed message. Each call is a new process as far as the site is concerned.
+
+        In the round `masked`, sites get headers of the answers to the round before, and their own ciphertexts.
+        """
+        enclosed = ""
+        if step == "masked" and all(map(shares_in, carries)):
+            enclosed, carries = enclosed_for(name, carries), headers(carries)
         request = Request(study=self.study.to_toml(), ask=step, carries=tuple(sorted(carries)))
-        return Site(self.folder / name).answer(self.anna.seal(request.to_json()))
+        return Site(self.folder / name).answer(with_enclosed(self.anna.seal(request.to_json()), enclosed))
 
     def restore_ledger(self, name: str, **words: Any) -> None:
         """Record the loss of a site's ledger that came from a backup."""
@@ -91,6 +99,19 @@ def three(tmp_path: Path) -> Three:
 
 def code(message: str) -> str:
     return Message.from_json(claimed_body(message)).code
+
+
+def shares_in(message: str) -> dict[str, str]:
+    """Return the ciphertexts in a site's answer to the round `shares`."""
+    answer = json.loads(claimed_body(message))["answer"] or {}
+    found: dict[str, str] = answer.get("shares", {}).get("ciphertexts", {})
+    return found
+
+
+def enclosed_for(name: str, messages: tuple[str, ...]) -> str:
+    """Return the ciphertexts that answers to the round `shares` hold for a site."""
+    made = {claimed_signer(text): shares_in(text) for text in messages}
+    return json.dumps({sender: each[name] for sender, each in made.items() if name in each})
 
 
 def headers(messages: tuple[str, ...]) -> tuple[str, ...]:
@@ -222,6 +243,28 @@ def test_check_of_the_recorded_sum_has_teeth(three: Three, monkeypatch: pytest.M
     """The mutant: a ledger that records no confirmation. The older copy confirms a second sum."""
     monkeypatch.setattr(Ledger, "store_confirmation", lambda _, __, summed: summed)
     assert put_back_after_a_confirmation(three) == "answered"
+
+
+def told_that_all_agree(three: Three, tmp_path: Path) -> str:
+    """Show east fewer members than the others, and forge their headers to say the same; return east's code."""
+    shares = three.round("shares", three.round("keys"))
+    masked = three.ask("east", "masked", shares[:2]), three.ask("north", "masked", shares)
+    assert set(map(code, masked)) == {"answered"}
+    own, other = headers(masked)
+    assert code(three.ask("east", "confirm", (own, other))) == "refused_step"
+    statement = json.loads(claimed_body(own)) | {"site": "north"}
+    forged = Key.make("north", tmp_path / "forged.key").seal(json.dumps(statement, sort_keys=True))
+    return code(three.ask("east", "confirm", (own, forged)))
+
+
+def test_different_members_are_not_confirmed_whatever_the_coordinator_says(three: Three, tmp_path: Path) -> None:
+    assert told_that_all_agree(three, tmp_path) == "refused_step"
+
+
+def test_check_of_the_members_has_teeth(three: Three, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant that reads headers without verifying them believes the coordinator."""
+    monkeypatch.setattr(secure_messages, "opened", lambda text, _: (claimed_signer(text), claimed_body(text)))
+    assert told_that_all_agree(three, tmp_path) == "answered"
 
 
 def test_sum_confirmed_without_its_ledger_is_not_opened(three: Three, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, VERSION, Message, Request, withdrawal
 from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.protocol.transport import NOTHING
 from dpcausal.results.effect import Effect
 from dpcausal.study.study import Study
 
@@ -71,7 +72,14 @@ class NetworkCertificate:
 class _NoTransport:
     """A transport that reaches nobody."""
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Return at once."""
 
     def withdraw(self, requests: Sequence[str]) -> None:

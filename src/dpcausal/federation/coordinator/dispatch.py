@@ -136,7 +136,7 @@ class Dispatcher:
 
         self.requests.count(question.request.id)
         try:
-            self.transport.ask(sealed, sites, self.timeout, receive)
+            self.transport.ask(sealed, sites, self.timeout, receive, question.enclosed)
         except TransportError as error:
             closed = f"could not be asked: {error.problem}"
             return {site: SiteResponse(site, closed) for site in sites} | fresh
@@ -161,7 +161,8 @@ class Dispatcher:
             return SiteResponse(signer, _OLDER if about_this else f"{_INVALID}: it answers another request")
         question = _in_version(question, message.version)
         study = digest_of_text(question.request.study)
-        before = [Message.from_json(claimed_body(sent)) for sent in self.requests.messages_of(study, signer)]
+        sent_before = self.requests.messages_of(study, signer) if message.n is not None else []
+        before = [Message.from_json(claimed_body(each)) for each in sent_before]
         problem = why_invalid(message, signer, question, self.roster.sites[signer].units, before)
         if problem:
             return SiteResponse(signer, f"{_INVALID}: {problem}")
@@ -170,7 +171,8 @@ class Dispatcher:
 
 def _in_version(question: Question, version: int) -> Question:
     """Return the same question in a version of the protocol."""
-    return replace(question, request=replace(question.request, version=version))
+    request = question.request
+    return question if request.version == version else replace(question, request=replace(request, version=version))
 
 
 _OLDER = f"speaks only version {BEFORE} of the protocol"

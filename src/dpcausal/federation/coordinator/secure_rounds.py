@@ -1,5 +1,6 @@
 """The coordinator's side of a secure sum: five rounds, of which each is asked once and stored before it is used."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from dpcausal.federation.protocol.messages import STEPS, Request, Step
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.secure.coordinator import open_sum
-from dpcausal.federation.secure.messages import carried_sites, members_digest_in
+from dpcausal.federation.secure.messages import carried_sites, header_part, members_digest_in
 from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of_text
@@ -49,8 +50,9 @@ class OpenedSum:
 class SecureRounds:
     """The rounds of one study's secure sum.
 
-    The store holds the request of each round that was begun. A new coordinator with the same store continues there: the
-    sites of a round never change, because a site answers each round for one set of sites only.
+    The store holds the request of each round that was begun. A new coordinator with the same store continues there, in
+    the same version of the protocol: the sites of a round never change, because a site answers each round for one set
+    of sites only.
 
     Args:
         min_sites: The smallest number of sites in the sum; never below the threshold.
@@ -68,16 +70,18 @@ class SecureRounds:
         self._study, self._settings, self._dispatcher = study, settings, dispatcher
         self._least, self._on_response = max(min_sites, settings.threshold), on_response
         self._begun = self._stored_requests()
+        self._version = self._begun["shares"].version if "shares" in self._begun else dispatcher.protocol
+        self._dispatcher = replace(dispatcher, protocol=self._version)
+        self._shares: dict[str, SiteResponse] = {}
 
     def run(self) -> OpenedSum:
         """Run the rounds that are left, and open the sum."""
         responses, is_new = dict[str, SiteResponse](), "unmask" not in self._begun
         keys = self._round("keys", self._settings.sites, (), responses)
-        shares = self._round("shares", keys, _texts(keys.values()), responses)
-        masked = self._round("masked", shares, _texts(shares.values()), responses)
+        shares = self._shares = self._round("shares", keys, _texts(keys.values()), responses)
+        masked = self._round("masked", shares, self._headers("shares", shares), responses)
         masked = self._agreeing(masked, lambda answer: members_digest_in(answer["header"]), "masked", responses)
-        headers = tuple(sorted(_answer(each)["header"] for each in masked.values()))
-        confirmed = self._round("confirm", masked, headers, responses)
+        confirmed = self._round("confirm", masked, self._headers("masked", masked), responses)
         summed, members = carried_sites(self._begun["confirm"]), carried_sites(self._begun["masked"])
         confirmed = self._agreeing(confirmed, lambda answer: answer["confirm"]["summed_digest"], "confirm", responses)
         opened = self._round("unmask", summed, _texts(confirmed.values()), responses, members, summed)
@@ -108,11 +112,14 @@ class SecureRounds:
         summed: tuple[str, ...] = (),
     ) -> dict[str, SiteResponse]:
         """Ask sites one round, record what each did, and return the answers of those that answered."""
-        request = self._begun.get(step) or Request(study=self._study.text, ask=step, carries=carries)
+        begun = self._begun.get(step)
+        request = begun or Request(study=self._study.text, ask=step, carries=carries, version=self._version)
         asked = sites if step in ("keys", "unmask") else carried_sites(request)
         question = Question(self._study, request, members, summed)
         found = self._dispatcher.stored(question)
         if not self._is_over(step, found):
+            if step == "masked":
+                question = replace(question, enclosed=self._ciphertexts(asked))
             self._begun[step] = request
             self._close(STEPS[: STEPS.index(step)])
             counting = replace(self._dispatcher, on_response=self._counted(step, len(asked)))
@@ -124,6 +131,22 @@ class SecureRounds:
         answers = {site: response for site, response in found.items() if response.answered and site in asked}
         self._check_enough(step, answers, [responses[site] for site in asked])
         return answers
+
+    def _headers(self, step: Step, answers: Mapping[str, SiteResponse]) -> tuple[str, ...]:
+        """Return what other sites see of answers to a round, in one order."""
+        if not header_part(step, self._version):
+            return _texts(answers.values())
+        return tuple(sorted(_answer(each)["header"] for each in answers.values()))
+
+    def _ciphertexts(self, members: Collection[str]) -> dict[str, str]:
+        """Return what each member gets for itself alone: the ciphertexts that the others made for it."""
+        if not header_part("shares", self._version):
+            return {}
+        made = {site: _answer(self._shares[site])["shares"]["ciphertexts"] for site in members}
+        return {
+            site: json.dumps({sender: each[site] for sender, each in made.items() if sender != site})
+            for site in members
+        }
 
     def _close(self, steps: Collection[Step]) -> None:
         """Withdraw the requests of rounds that are over: a late answer would be of no use, and masked sums cost."""

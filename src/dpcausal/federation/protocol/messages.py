@@ -6,6 +6,7 @@ Each has one spelling only: a text that differs from what `to_json` writes is re
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 from dpcausal.errors import TransportError, redact_errors
@@ -85,7 +86,7 @@ class Request:
     deadline: int | None = None
     version: int = VERSION
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The digest that answers refer to: of everything but the deadline."""
         return digest_of_text(_written(self, "deadline"))

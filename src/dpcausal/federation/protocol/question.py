@@ -1,7 +1,8 @@
 """A request together with what its answers are checked against: the study, and what a paid receipt is."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dpcausal.federation.protocol.messages import Request
 from dpcausal.release import Receipt
@@ -15,12 +16,15 @@ class Question:
     Attributes:
         members: In the last round of a secure sum, the sites that masked together.
         summed: In that round, the sites whose sum is opened.
+        enclosed: What each site gets with the request for itself alone, unsigned: in the round `masked` of a secure
+            sum, the ciphertexts of its shares.
     """
 
     study: Study
     request: Request
     members: tuple[str, ...] = ()
     summed: tuple[str, ...] = ()
+    enclosed: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_paid(receipt: Receipt, price: Receipt) -> bool:

@@ -15,6 +15,20 @@ from dpcausal.federation.protocol.signatures import LONGEST, claimed_body
 
 _POLL_SECONDS = 0.5
 
+NOTHING: Mapping[str, str] = {}
+"""No site gets anything with a request for itself alone."""
+
+
+def with_enclosed(request: str, enclosed: str) -> str:
+    """Return the text that a site gets: the signed request, and on a second line what is enclosed for it alone."""
+    return f"{request}\n{enclosed}" if enclosed else request
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Return the request and what is enclosed, which `with_enclosed` joined. Neither is verified."""
+    request, _, enclosed = text.partition("\n")
+    return request, enclosed
+
 
 def read_bounded(file: Path) -> str:
     """Return the text of a file that somebody else put there, if it is a regular file of a size that may be a message.
@@ -39,10 +53,20 @@ def read_bounded(file: Path) -> str:
 class Transport(Protocol):
     """A way to reach sites. It may drop, delay, duplicate or reorder messages; it cannot forge them."""
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Send a request to sites, and call `on_response` with the site's name and the message for each that arrives.
 
         Returns when all of them have answered or after `timeout` seconds. `on_response` is called in the same thread.
+
+        Args:
+            enclosed: What a site gets with the request for itself alone. `with_enclosed` is the text that it answers.
 
         Raises:
             TransportError: If the transport is unavailable.
@@ -68,12 +92,19 @@ class LocalTransport:
 
     sites: Mapping[str, Callable[[str], str]]
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:  # noqa: ARG002
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,  # noqa: ARG002
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Ask one site after another. A site that raises counts as not answering."""
         for site in sites:
             messages: list[str] = []
             with contextlib.suppress(Exception):
-                messages.append(self.sites[site](request))
+                messages.append(self.sites[site](with_enclosed(request, enclosed.get(site, ""))))
             for message in messages:
                 on_response(site, message)
 
@@ -85,8 +116,8 @@ class LocalTransport:
 class FileTransport:
     """Files that people carry, where there is no network.
 
-    The request is written to `out`, for every site; the messages of sites go into `in`, as files whose names end in
-    `.message.json`.
+    The request is written to `out`, in one file for every site, or in a file for each site that gets something for
+    itself alone. The messages of sites go into `in`, as files whose names end in `.message.json`.
 
     Attributes:
         folder: The folder of `out` and `in`; both are created.
@@ -94,7 +125,14 @@ class FileTransport:
 
     folder: Path
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Write the request, then poll for messages until every site has one or time is over; poll at least once.
 
         Files without a message that answers this request are ignored.
@@ -102,7 +140,11 @@ class FileTransport:
         Raises:
             TransportError: If the folder cannot be used.
         """
-        self.write(request)
+        if enclosed:
+            for site in sites:
+                self.write(with_enclosed(request, enclosed.get(site, "")), site)
+        else:
+            self.write(request)
         asked = request_id(claimed_body(request))
         missing, reported, end = set(sites), set[str](), time.monotonic() + timeout
         while True:
@@ -116,14 +158,15 @@ class FileTransport:
                 return
             time.sleep(min(_POLL_SECONDS, left))
 
-    def write(self, request: str) -> Path:
-        """Write a request to `out`, completely or not at all, and return its file."""
-        file = self.folder / "out" / f"{request_id(claimed_body(request))}.request.json"
+    def write(self, text: str, site: str = "") -> Path:
+        """Write a request to `out`, for one site or for all, completely or not at all, and return its file."""
+        asked = request_id(claimed_body(parted(text)[0]))
+        file = self.folder / "out" / f"{asked}{f'.{site}' if site else ''}.request.json"
         with redact_errors(OSError, instead=self._unavailable):
             for side in ("in", "out"):
                 (self.folder / side).mkdir(parents=True, exist_ok=True)
             partial = file.with_suffix(".partial")
-            partial.write_text(request, encoding="utf-8")
+            partial.write_text(text, encoding="utf-8")
             partial.replace(file)
         return file
 
@@ -131,7 +174,8 @@ class FileTransport:
         """Remove requests from `out`. Whoever has a copy of a file can still bring it to a site, up to its deadline."""
         with redact_errors(OSError, instead=self._unavailable):
             for request in requests:
-                (self.folder / "out" / f"{request}.request.json").unlink(missing_ok=True)
+                for file in (self.folder / "out").glob(f"{request}.*"):
+                    file.unlink(missing_ok=True)
 
     def _messages(self, request: str) -> Iterator[tuple[str, str]]:
         """Yield the messages that claim to answer a request, with their sites. An incomplete file is not a message."""

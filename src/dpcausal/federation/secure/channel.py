@@ -18,15 +18,23 @@ class Link:
 
     Attributes:
         study: The digest of the study.
+        sharing: The name of the sharing to which the message belongs; empty in version 4 of the protocol.
     """
 
     study: str
     sender: str
     receiver: str
+    sharing: str = ""
 
     def key(self, private: bytes, public: str) -> bytes:
         """Return the key of this direction, from one's own private and the other's public channel key."""
-        return agreed_key(private, public, "channel", self.study, self.sender, self.receiver)
+        ends = self.study, self.sender, self.receiver
+        return agreed_key(private, public, "channel", *ends, *((self.sharing,) if self.sharing else ()))
+
+
+def new_sharing() -> str:
+    """Return the name of a new sharing of secrets, which no other has."""
+    return secrets.token_hex(32)
 
 
 def encrypt(text: bytes, link: Link, private: bytes, public: str) -> str:
@@ -39,7 +47,7 @@ def decrypt(sealed: str, link: Link, private: bytes, public: str) -> bytes:
     """Return what `encrypt` encrypted, with the receiver's private and the sender's public channel key.
 
     Raises:
-        SessionError: If it was altered, or was made for another study, sender or receiver.
+        SessionError: If it was altered, or was made for another study, sender, receiver or sharing.
     """
     with redact_errors(InvalidTag, ValueError, instead=lambda _: _altered(link.sender)):
         text = bytes.fromhex(sealed)

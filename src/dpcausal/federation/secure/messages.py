@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from dpcausal.errors import TransportError, redact_errors
-from dpcausal.federation.protocol.messages import Message, Request, Step
+from dpcausal.federation.protocol.messages import BEFORE, Message, Request, Step
 from dpcausal.federation.protocol.question import Question, is_paid
-from dpcausal.federation.protocol.signatures import Key, claimed_signer, opened
+from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.federation.secure import masks
-from dpcausal.release import Receipt, joint_price
+from dpcausal.release import Contribution, Receipt, joint_price
 from dpcausal.study.study import Study
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import is_public_key
@@ -32,12 +33,28 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 _WRONG = "its answer is not one to this round"
 
 
-def seal_header(key: Key, study: str, members_digest: str) -> str:
-    """Return a site's signed statement of the members with which it masked its numbers.
+def header_part(step: str, version: int) -> str:
+    """Return what the header of an answer to a round states; empty where other sites see the whole answer.
 
-    It is signed apart from the numbers, which no other site needs to see.
+    A header is what a site states to all other sites: the name of its sharing, or the digest of its members. It is
+    signed apart from the ciphertexts and the masked numbers, which no other site needs to see.
     """
-    return key.seal(_written({"study": study, "site": key.owner, "members_digest": members_digest}))
+    if step == "masked":
+        return "members_digest"
+    return "sharing" if step == "shares" and version > BEFORE else ""
+
+
+def ciphertexts_in(enclosed: str) -> Body:
+    """Return the ciphertexts for one site, by sender, that came with a request; what they hold is not verified.
+
+    Raises:
+        TransportError: If it is anything else.
+    """
+    with redact_errors(ValueError, RecursionError, instead=lambda _: _not_carried("shares")):
+        found = json.loads(enclosed)
+    if not isinstance(found, dict):
+        raise _not_carried("shares")
+    return found
 
 
 def verified_bodies(request: Request, sites: Mapping[str, str]) -> dict[str, Body]:
@@ -50,16 +67,18 @@ def verified_bodies(request: Request, sites: Mapping[str, str]) -> dict[str, Bod
         TransportError: If a text is not signed by one of these sites, for this study and that round, or a site has two.
     """
     step, study = CARRIED[request.ask], digest_of_text(request.study)  # type: ignore[index]
+    part = header_part(step, request.version)
     found: dict[str, Body] = {}
     for text in request.carries:
         site, body = opened(text, sites)
         if site in found:
             raise _not_carried(step)
         with redact_errors(ValueError, KeyError, TypeError, RecursionError, instead=lambda _: _not_carried(step)):
-            found[site] = _header(body, site, study) if step == "masked" else _answer(body, site, study, step)
+            found[site] = _header(body, site, study, part) if part else _answer(body, site, study, step)
     return found
 
 
+@lru_cache(maxsize=8)
 def carried_sites(request: Request) -> tuple[str, ...]:
     """Return the sites whose texts a request of one's own carries, in order."""
     return tuple(sorted(map(claimed_signer, request.carries)))
@@ -74,10 +93,13 @@ def why_step_invalid(message: Message, site: str, question: Question) -> str:
     request, answer = question.request, message.answer or {}
     if request.ask == "masked":
         return _why_masked_invalid(message, site, question.study)
-    body = answer.get(request.ask)
-    if set(answer) != {request.ask} or not isinstance(body, dict) or body.get("study") != message.study:
+    body, part = answer.get(request.ask), header_part(request.ask, request.version)
+    expected_parts = {request.ask, "header"} if part else {request.ask}
+    if set(answer) != expected_parts or not isinstance(body, dict) or body.get("study") != message.study:
         return _WRONG
-    parts = {name: body.get(name) for name in _PARTS[request.ask]}
+    if part and _stated(message, site, question.study, part) != body.get(part):
+        return _WRONG
+    parts = {name: body.get(name) for name in (*_PARTS[request.ask], *((part,) if part else ()))}
     expected: dict[str, set[str]] = {
         "ciphertexts": set(carried_sites(request)) - {site},
         "seeds": set(question.summed),
@@ -92,14 +114,21 @@ def why_step_invalid(message: Message, site: str, question: Question) -> str:
     return "" if whole and texts and usable else _WRONG
 
 
-def masked_answer(masked: Sequence[int], receipt: Receipt, header: str) -> Body:
+def step_answer(key: Key, request: Request, study: str, body: Body) -> Body:
+    """Return the answer to a round that reads no table, with its header if it has one."""
+    part = header_part(request.ask, request.version)
+    return {request.ask: body, **({"header": _sealed(key, study, part, body[part])} if part else {})}
+
+
+def masked_answer(key: Key, study: str, members_digest: str, part: Contribution) -> Body:
     """Return the answer to the round `masked`."""
-    return {"masked": list(masked), "receipt": asdict(receipt), "header": header}
+    header = _sealed(key, study, "members_digest", members_digest)
+    return {"masked": list(part.masked), "receipt": asdict(part.receipt), "header": header}
 
 
 def members_digest_in(header: str) -> str:
     """Return the digest of the members in a header that was verified."""
-    return str(json.loads(json.loads(header)["body"])["members_digest"])
+    return str(json.loads(claimed_body(header))["members_digest"])
 
 
 def _why_masked_invalid(message: Message, site: str, study: Study) -> str:
@@ -113,13 +142,22 @@ def _why_masked_invalid(message: Message, site: str, study: Study) -> str:
         return "its numbers are not those that the study asks for"
     if not is_paid(receipt, joint_price(asked)) or receipt.as_of != message.as_of:
         return "it has no receipt for the price"
-    signer, body = opened(answer["header"], {site: study.sites[site]})
-    return "" if is_public_key(_header(body, signer, message.study)["members_digest"]) else _WRONG
+    return "" if is_public_key(_stated(message, site, study, "members_digest")) else _WRONG
 
 
-def _header(body: str, site: str, study: str) -> Body:
+def _sealed(key: Key, study: str, part: str, stated: str) -> str:
+    return key.seal(_written({"study": study, "site": key.owner, part: stated}))
+
+
+def _stated(message: Message, site: str, study: Study, part: str) -> object:
+    """Return what a site states in the header of its answer."""
+    signer, body = opened((message.answer or {})["header"], {site: study.sites[site]})
+    return _header(body, signer, message.study, part)[part]
+
+
+def _header(body: str, site: str, study: str, part: str) -> Body:
     header = json.loads(body)
-    if set(header) != {"study", "site", "members_digest"} or (header["site"], header["study"]) != (site, study):
+    if set(header) != {"study", "site", part} or (header["site"], header["study"]) != (site, study):
         raise _not_carried("masked")
     return dict(header)
 

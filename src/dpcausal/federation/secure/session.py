@@ -31,7 +31,7 @@ class SiteSession:
         threshold: The smallest number of sites in an opened sum, and of shares that give a secret.
         peers: The `keys` bodies of the sites among which this site shared its secrets.
         sent: The answer to `shares`.
-        members: Digests of the `keys` and `shares` bodies of the sites with which this site masked.
+        members: Digests of the keys and the sharings of the sites with which this site masked.
         held: For each member, the shares that this site holds of its seed and of its private mask key.
         summed: The names of the sites whose sum this site confirmed.
         revealed: The answer to `unmask`.
@@ -84,28 +84,33 @@ class SiteSession:
             "seed_digest": masks.seed_digest(self.seed),
         }
 
-    def shares(self, keys: Mapping[str, Body]) -> dict[str, Any]:
+    def shares(self, keys: Mapping[str, Body], *, named: bool = True) -> dict[str, Any]:
         """Share the site's secrets among sites, each share encrypted for its holder.
+
+        The answer names the sharing, at random; only with this name can its ciphertexts be read. So sites that see the
+        same names hold shares of the same sharing, and none of them needs to see what is encrypted for another.
 
         Args:
             keys: The `keys` bodies of the sites that take part, this one included.
+            named: Whether the sharing has a name. In version 4 of the protocol it has none: there every site sees all
+                ciphertexts.
         """
         self._check_names(keys, self.sites, "the study")
         bodies = {name: self._keys_of(name, body) for name, body in keys.items()}
         if bodies[self.name] != self.keys():
             raise _other_input("this site's own keys")
         if self.peers:
-            if bodies != self.peers:
-                raise _other_input("the keys of the same sites as before")
+            if bodies != self.peers or ("sharing" in self.sent) != named:
+                raise _other_input("the keys of the same sites as before, in the same version of the protocol")
             return self.sent
         self._check_secrets()
-        names = sorted(keys)
+        names, name = sorted(keys), channel.new_sharing() if named else ""
         seeds = sharing.split(self.seed, self.threshold, names)
         mask_keys = sharing.split(self.mask_key, self.threshold, names)
         ciphertexts = {
             to: channel.encrypt(
                 seeds[to] + mask_keys[to],
-                channel.Link(self.study, self.name, to),
+                channel.Link(self.study, self.name, to, name),
                 self.channel_key,
                 bodies[to]["channel"],
             )
@@ -115,21 +120,31 @@ class SiteSession:
         own = (seeds[self.name].hex(), mask_keys[self.name].hex())
         self.peers, self.held = bodies, {self.name: own}
         self.sent = {"study": self.study, "ciphertexts": ciphertexts}
+        self.sent |= {"sharing": name} if named else {}
         return self.sent
 
-    def mask(self, shares: Mapping[str, Body], count: int) -> list[int]:
+    def mask(self, sharings: Mapping[str, Body], count: int, received: Body | None = None) -> list[int]:
         """Return the mask to add, modulo 2^64, to the site's noisy numbers.
 
         Args:
-            shares: The `shares` bodies of the members: the sites that mask together, this one included.
+            sharings: For each of the members, which are the sites that mask together, this one included, the signed
+                body that holds the name of its `sharing`.
+            received: The ciphertexts for this site, by sender. In version 4 of the protocol there are none: the bodies
+                hold the `ciphertexts` for all sites.
         """
         self._check_secrets()
-        self._check_names(shares, self.peers, "the keys that this site received")
-        ciphertexts = {name: self._ciphertexts_of(name, body) for name, body in shares.items()}
-        if type(count) is not int or count < 1 or ciphertexts[self.name] != self.sent["ciphertexts"]:
+        self._check_names(sharings, self.peers, "the keys that this site received")
+        bound: dict[str, Any]
+        if received is None:
+            bound = {name: self._ciphertexts_of(name, body) for name, body in sharings.items()}
+            received, names = {name: each.get(self.name, "") for name, each in bound.items()}, dict.fromkeys(bound, "")
+        else:
+            bound = names = {name: self._sharing_of(name, body) for name, body in sharings.items()}
+        own = self.sent.get("sharing", self.sent["ciphertexts"])
+        if type(count) is not int or count < 1 or bound[self.name] != own:
             raise _other_input("at least one number to mask, and this site's own shares")
-        held = {name: self._share_of(name, sealed) for name, sealed in ciphertexts.items() if name != self.name}
-        members = {name: digest_of(self.peers[name], ciphertexts[name]) for name in sorted(shares)}
+        held = {name: self._share_of(name, received.get(name, ""), names[name]) for name in bound if name != self.name}
+        members = {name: digest_of(self.peers[name], bound[name]) for name in sorted(bound)}
         if self.members and (members, count) != (self.members, self.count):
             raise _other_input("the same members and count as before")
         pairs = {
@@ -142,7 +157,7 @@ class SiteSession:
 
     @property
     def members_digest(self) -> str:
-        """The digest of the members and their messages, which goes with the masked numbers as `members_digest`."""
+        """The digest of the members, their keys and sharings, which goes with the masked numbers."""
         if not self.members:
             raise _too_early("mask")
         return digest_of("members", self.study, self.members, self.count)
@@ -246,17 +261,26 @@ class SiteSession:
         return {name: str(text) for name, text in found.items()}
 
     def _ciphertexts_of(self, sender: str, body: Body) -> dict[str, str]:
-        """Return the ciphertexts of a site's `shares` body."""
+        """Return the ciphertexts of a site's `shares` body, of version 4 of the protocol."""
         found = body.get("ciphertexts")
         whole = isinstance(found, Mapping) and all(isinstance(text, str) for text in found.values())
         if body.get("study") != self.study or not isinstance(found, Mapping) or not whole:
             raise _other_message(sender)
         return dict(found)
 
-    def _share_of(self, sender: str, ciphertexts: Mapping[str, str]) -> tuple[str, str]:
+    def _sharing_of(self, sender: str, body: Body) -> str:
+        """Return the name of a site's sharing."""
+        found = body.get("sharing")
+        if body.get("study") != self.study or not isinstance(found, str) or not found:
+            raise _other_message(sender)
+        return found
+
+    def _share_of(self, sender: str, sealed: object, sharing_of_sender: str) -> tuple[str, str]:
         """Return the shares that another site encrypted for this one: of its seed and of its private mask key."""
-        link, public = channel.Link(self.study, sender, self.name), self.peers[sender]["channel"]
-        text = channel.decrypt(ciphertexts.get(self.name, ""), link, self.channel_key, public)
+        if not isinstance(sealed, str):
+            raise _other_message(sender)
+        link, public = channel.Link(self.study, sender, self.name, sharing_of_sender), self.peers[sender]["channel"]
+        text = channel.decrypt(sealed, link, self.channel_key, public)
         if len(text) != 2 * sharing.SHARE_BYTES:
             raise _other_message(sender)
         return text[: sharing.SHARE_BYTES].hex(), text[sharing.SHARE_BYTES :].hex()

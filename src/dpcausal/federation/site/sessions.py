@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import SessionError
-from dpcausal.federation.protocol.messages import Request
-from dpcausal.federation.secure.messages import verified_bodies
+from dpcausal.federation.protocol.messages import BEFORE, Request
+from dpcausal.federation.secure.messages import ciphertexts_in, verified_bodies
 from dpcausal.federation.secure.session import SiteSession
 from dpcausal.ledger import Ledger
 from dpcausal.release import session_request
@@ -50,7 +50,7 @@ class Sessions:
             if request.ask == "keys":
                 return session.keys()
             if request.ask == "shares":
-                return session.shares(carried)
+                return session.shares(carried, named=request.version > BEFORE)
             answer = session.confirm(carried) if request.ask == "confirm" else session.unmask(carried)
             if ledger.store_confirmation(session_request(study), session.summed_digest) != session.summed_digest:
                 raise SessionError(
@@ -62,11 +62,18 @@ class Sessions:
                 session.erase()
             return answer
 
-    def mask(self, request: Request, settings: SecureSettings, ledger: Ledger, count: int) -> tuple[list[int], str]:
-        """Return the mask of the round `masked`, and the digest of the members with which it cancels."""
+    def mask(
+        self, request: Request, enclosed: str, settings: SecureSettings, ledger: Ledger, count: int
+    ) -> tuple[list[int], str]:
+        """Return the mask of the round `masked`, and the digest of the members with which it cancels.
+
+        Args:
+            enclosed: What came with the request for this site alone: the ciphertexts of its shares.
+        """
         carried: Mapping[str, Any] = verified_bodies(request, settings.sites)
+        received = ciphertexts_in(enclosed) if request.version > BEFORE else None
         with self._session(digest_of_text(request.study), settings, ledger, new=False) as session:
-            return session.mask(carried, count), session.members_digest
+            return session.mask(carried, count, received), session.members_digest
 
     def end(self, study: str) -> None:
         """End the session of a study: erase its secrets. It answers nothing new from then on, and none other begins."""

@@ -20,7 +20,8 @@ from dpcausal.errors import (
 )
 from dpcausal.federation.protocol.messages import STEPS, Code, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_signer, opened
-from dpcausal.federation.secure.messages import masked_answer, seal_header
+from dpcausal.federation.protocol.transport import parted
+from dpcausal.federation.secure.messages import masked_answer, step_answer
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
 from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, is_paid
@@ -87,8 +88,9 @@ class Site(metaclass=Constructor):
         """The site's public key, for the rosters of coordinators."""
         return self._key.public
 
-    def answer(self, request: str) -> str:
-        """Answer a signed request with a signed message."""
+    def answer(self, text: str) -> str:
+        """Answer a signed request, and what is enclosed with it, with a signed message."""
+        request, enclosed = parted(text)
         message = _about(claimed_body(request), self.policy.site)
         try:
             requester, body = self._opened(request)
@@ -102,7 +104,7 @@ class Site(metaclass=Constructor):
             message = replace(message, study=self.inbox.store(asked.study, requester))
             if asked.ask == "withdraw":
                 self._withdraw(message.study, requester)
-            response = self._response(message, asked, planned)
+            response = self._response(message, asked, planned, enclosed)
             self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
         except Exception as error:  # noqa: BLE001 (see _code_of)
             message = replace(message, code=_code_of(error))
@@ -111,7 +113,7 @@ class Site(metaclass=Constructor):
             return self._key.seal(message.to_json())
         return self._key.seal(response)
 
-    def _response(self, message: Message, asked: Request, planned: Study) -> str:
+    def _response(self, message: Message, asked: Request, planned: Study, enclosed: str) -> str:
         """Return the stored response to a request, or a new one; raise where nothing may be answered."""
         late = self._check(planned, message, asked)
         ledger = self._confirmed_ledger()
@@ -123,7 +125,7 @@ class Site(metaclass=Constructor):
             raise _RefusalError(late)
         ledger.spends = not late
         try:
-            found = self._found(asked, planned, ledger)
+            found = self._found(asked, planned, ledger, enclosed)
         except BudgetExceededError:
             raise _RefusalError(late or "no_budget") from None
         response = replace(message, code="answered", **found).to_json()
@@ -178,7 +180,7 @@ class Site(metaclass=Constructor):
             raise _RefusalError("undecided")
         return ledger
 
-    def _found(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
+    def _found(self, asked: Request, study: Study, ledger: Ledger, enclosed: str) -> dict[str, Any]:
         """Return the content of an answer."""
         if asked.ask in STEPS and asked.ask != "masked":
             return self._step(asked, study, ledger)
@@ -189,7 +191,7 @@ class Site(metaclass=Constructor):
         if asked.ask == "facts":
             return facts
         if study.secure_settings is not None:
-            return facts | {"answer": self._masked(asked, study, vault)}
+            return facts | {"answer": self._masked(asked, enclosed, study, vault)}
         releases = study.prepare(vault, self.policy.site).run().releases
         return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in releases]}}
 
@@ -201,22 +203,22 @@ class Site(metaclass=Constructor):
         if begins and ledger.remaining_after(due) is None:
             raise _RefusalError("no_budget")
         try:
-            return {"answer": {asked.ask: self._sessions.answer(asked, settings, ledger, may_begin=begins)}}
+            answer = self._sessions.answer(asked, settings, ledger, may_begin=begins)
         except TransportError:
             raise _RefusalError("refused_step") from None
+        return {"answer": step_answer(self._key, asked, study.digest, answer)}
 
-    def _masked(self, asked: Request, study: Study, vault: Vault) -> dict[str, Any]:
+    def _masked(self, asked: Request, enclosed: str, study: Study, vault: Vault) -> dict[str, Any]:
         """Return the site's masked numbers. The mask is drawn and on disk first; then the price is paid."""
         settings = _settings(study)
         questions = study.site_questions()
         count = sum(len(each.noise(study.schema).scales) for each in questions)
         try:
-            mask, members = self._sessions.mask(asked, settings, vault.ledger, count)
+            mask, members = self._sessions.mask(asked, enclosed, settings, vault.ledger, count)
         except TransportError:
             raise _RefusalError("refused_step") from None
         part = vault.contribute(questions, session=study.digest, members=members, honest=settings.honest, mask=mask)
-        header = seal_header(self._key, study.digest, members)
-        return masked_answer(part.masked, part.receipt, header)
+        return masked_answer(self._key, study.digest, members, part)
 
     def end_session(self, digest: str) -> None:
         """Erase the secrets of the secure sum of a study. This site takes no further part in it; its price is spent.

@@ -11,6 +11,7 @@ from pathlib import Path
 from dpcausal.errors import LedgerError, TransportError
 from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body, opened
+from dpcausal.federation.protocol.transport import parted
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.policy import KEY, Policy
 from dpcausal.utils.hash_chain import digest_of_text
@@ -40,7 +41,7 @@ def run_in_subprocess(folder: Path, request: str) -> str:
 
 
 def _stopped(folder: Path, site: str, request: str) -> Message:
-    body = claimed_body(request)
+    body = claimed_body(parted(request)[0])
     message = Message(request=digest_of_text(body), study="", site=site, code="stopped")
     with contextlib.suppress(TransportError):
         asked = Request.from_json(body)

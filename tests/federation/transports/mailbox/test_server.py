@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
+from dpcausal.federation.protocol.transport import parted
 from dpcausal.federation.transports.mailbox import store as database
-from dpcausal.federation.transports.mailbox.calls import LONGEST_MESSAGE, SCHEME, sign_call
+from dpcausal.federation.transports.mailbox.calls import LONGEST_MESSAGE, LONGEST_REQUEST, SCHEME, sign_call
+from dpcausal.federation.transports.mailbox.transport import calls_of
 from tests.federation.transports.mailbox.conftest import ADDRESS, Desk
 
 
@@ -51,6 +54,41 @@ def test_request_posted_twice_is_delivered_once_until_it_is_answered(desk: Desk)
     desk.ask("a study", "north")
     (again,) = desk.waiting("north")
     assert again["place"] > waiting["place"]
+
+
+def test_what_is_enclosed_for_a_site_reaches_it_alone_and_goes_with_its_answer(desk: Desk) -> None:
+    desk.joined("north", "south")
+    request, text = Request(study="a study", ask="releases"), ""
+
+    def post() -> None:
+        nonlocal text
+        text = desk.key("anna").seal(request.to_json())
+        for site in ("north", "south"):  # in several calls, as for many sites
+            document = {"text": text, "sites": {site: f"for {site}"}}
+            assert desk.call("anna", "POST", "/requests", document) == (200, {})
+
+    post()
+    (waiting,) = desk.waiting("south")
+    assert parted(waiting["text"]) == (text, "for south")
+    posted = {"place": waiting["place"], "text": desk.message("south", request)}
+    assert desk.call("south", "POST", "/messages", posted)[0] == 200
+    assert [each["text"] for each in desk.waiting("north")] == [f"{text}\nfor north"]
+    desk.ask("a study", "south")  # asked again without it: nothing of it is left
+    assert parted(desk.waiting("south")[0]["text"])[1] == ""
+    assert desk.call("anna", "POST", "/withdrawals", {"requests": [request.id]})[0] == 200
+    desk.ask("a study", "north")
+    assert parted(desk.waiting("north")[0]["text"])[1] == ""
+    document = {"text": text, "sites": {"north": 7}}
+    assert desk.call("anna", "POST", "/requests", document) == (400, {"code": "malformed"})
+
+
+def test_what_is_enclosed_for_many_sites_goes_in_calls_that_the_server_takes() -> None:
+    enclosed = {f"site{place:04}": '"' * 100_000 for place in range(50)}
+    sent = list(calls_of("a request", [*enclosed, "other"], enclosed))
+    assert len(sent) == 3
+    assert all(len(json.dumps(each)) <= LONGEST_REQUEST for each in sent)
+    assert {site: text for each in sent for site, text in each["sites"].items()} == enclosed | {"other": ""}
+    assert list(calls_of("a request", ["north"], {})) == [{"text": "a request", "sites": ["north"]}]
 
 
 def test_after_skips_earlier_deliveries(desk: Desk) -> None:

@@ -140,10 +140,11 @@ class _Server:
         return {}
 
     def post_request(self) -> dict[str, Any]:
-        """Store a requester's request for some sites."""
+        """Store a requester's request for some sites: a list, or an object with what is enclosed for each of them."""
         requester, key = self._caller("requester", LONGEST_REQUEST)
-        document = _document(LONGEST_REQUEST, {"text": str, "sites": list})
+        document = _document(LONGEST_REQUEST, {"text": str, "sites": (list, dict)})
         sites = document["sites"]
+        enclosed = sites if isinstance(sites, dict) else {}
         try:
             _, body = opened(document["text"], {requester: key})
             asked = Request.from_json(body).id
@@ -151,7 +152,9 @@ class _Server:
             _refuse("malformed")
         if len(sites) > _MOST_SITES or not all(map(is_name, sites)):
             _refuse("malformed")
-        self._store.post_request(asked, requester, document["text"], sites)
+        if not all(isinstance(each, str) for each in enclosed.values()):
+            _refuse("malformed")
+        self._store.post_request(asked, requester, document["text"], list(sites), enclosed)
         self._log(f"event=request requester={requester} request={asked} sites={len(sites)}")
         return {}
 
@@ -259,7 +262,7 @@ def _body(longest: int) -> bytes:
     return request.get_data(cache=True)
 
 
-def _document(longest: int, kinds: Mapping[str, type]) -> dict[str, Any]:
+def _document(longest: int, kinds: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
     """Return the body as a JSON object with exactly these fields."""
     try:
         document = json.loads(_body(longest))
@@ -267,7 +270,7 @@ def _document(longest: int, kinds: Mapping[str, type]) -> dict[str, Any]:
         _refuse("malformed")
     if not isinstance(document, dict) or document.keys() != kinds.keys():
         _refuse("malformed")
-    if not all(type(document[name]) is kind for name, kind in kinds.items()):
+    if not all(type(document[name]) in (kind if isinstance(kind, tuple) else (kind,)) for name, kind in kinds.items()):
         _refuse("malformed")
     return document
 

@@ -47,6 +47,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dpcausal.errors import TransportError, redact_errors
+from dpcausal.federation.protocol.transport import with_enclosed
 from dpcausal.federation.transports.mailbox.calls import LONGEST_REPLY, WINDOW, Role
 
 Admission = Literal["admitted", "clock", "replayed", "busy"]
@@ -103,6 +104,15 @@ _DELIVERIES = Table(
     Column("message", Text),
     Column("collected", Boolean, nullable=False, default=False),
 )
+_ENCLOSED = Table(
+    "mailbox_enclosed",
+    _TABLES,
+    Column("request", String(64), primary_key=True),
+    Column("requester", String(64), primary_key=True),
+    Column("site", String(64), primary_key=True),
+    Column("text", Text, nullable=False),
+)
+"""What a site gets with a request for itself alone, until it has answered."""
 _OPEN = _DELIVERIES.c.message.is_(None)
 Index(
     "mailbox_open_deliveries",
@@ -245,10 +255,15 @@ class MailboxStore:
         with self._transaction() as connection:
             return bool(connection.execute(update(_CALLERS).where(own).values(revoked=True)).rowcount)
 
-    def post_request(self, request: str, requester: str, text: str, sites: Sequence[str]) -> None:
+    def post_request(
+        self, request: str, requester: str, text: str, sites: Sequence[str], enclosed: Mapping[str, str]
+    ) -> None:
         """Store a request and open a delivery for each site, unless the site has an open one.
 
         The same request may come again with a later deadline: sites that have not answered receive the last text.
+
+        Args:
+            enclosed: What sites get with the request for themselves alone.
         """
         with self._transaction() as connection:
             new = _insert(connection)
@@ -259,27 +274,37 @@ class MailboxStore:
                 delivery = {"request": request, "requester": requester, "collected": False}
                 lines = [delivery | {"site": site} for site in sites]
                 connection.execute(new(_DELIVERIES).values(lines).on_conflict_do_nothing())
+            if enclosed:
+                own = {"request": request, "requester": requester}
+                texts = [own | {"site": site, "text": each} for site, each in enclosed.items()]
+                connection.execute(new(_ENCLOSED).values(texts).on_conflict_do_nothing())
 
     def withdraw(self, requester: str, requests: Sequence[str]) -> int:
         """Close the open deliveries of a requester's requests, and return how many there were."""
         own = and_(_DELIVERIES.c.requester == requester, _DELIVERIES.c.request.in_(requests), _OPEN)
+        enclosed = and_(_ENCLOSED.c.requester == requester, _ENCLOSED.c.request.in_(requests))
         with self._transaction() as connection:
+            connection.execute(delete(_ENCLOSED).where(enclosed))
             return int(connection.execute(delete(_DELIVERIES).where(own)).rowcount)
 
     def requests_for(self, site: str, after: int) -> list[tuple[int, str]]:
         """Return the places and texts of a site's open deliveries beyond a place, the first of them."""
         wanted = (
-            select(_DELIVERIES.c.place, _REQUESTS.c.text)
+            select(_DELIVERIES.c.place, _REQUESTS.c.text, func.coalesce(_ENCLOSED.c.text, ""))
             .join(
                 _REQUESTS,
                 and_(_REQUESTS.c.id == _DELIVERIES.c.request, _REQUESTS.c.requester == _DELIVERIES.c.requester),
+            )
+            .outerjoin(
+                _ENCLOSED,
+                and_(*(_ENCLOSED.c[name] == _DELIVERIES.c[name] for name in ("request", "requester", "site"))),
             )
             .where(_DELIVERIES.c.site == site, _OPEN, _DELIVERIES.c.place > after)
             .order_by(_DELIVERIES.c.place)
             .limit(_MOST_REQUESTS)
         )
         with self._transaction() as connection:
-            return [(place, text) for place, text in connection.execute(wanted)]
+            return [(place, with_enclosed(*texts)) for place, *texts in connection.execute(wanted)]
 
     def post_message(self, site: str, place: int, request: str, text: str) -> bool:
         """Store the message of a site for one of its deliveries, and return whether it has such a delivery.
@@ -290,6 +315,10 @@ class MailboxStore:
         delivery = and_(_DELIVERIES.c.place == place, _DELIVERIES.c.site == site, same)
         with self._transaction() as connection:
             if connection.execute(update(_DELIVERIES).where(delivery, _OPEN).values(message=text)).rowcount:
+                answered = select(_DELIVERIES.c.request).where(delivery).scalar_subquery()
+                asked = select(_DELIVERIES.c.requester).where(delivery).scalar_subquery()
+                own = and_(_ENCLOSED.c.site == site, _ENCLOSED.c.request == answered, _ENCLOSED.c.requester == asked)
+                connection.execute(delete(_ENCLOSED).where(own))
                 return True
             return bool(connection.execute(select(exists().where(delivery))).scalar_one())
 

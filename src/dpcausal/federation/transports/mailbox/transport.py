@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +15,8 @@ from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.messages import Message, request_id
 from dpcausal.federation.protocol.rotation import claimed_rotation
 from dpcausal.federation.protocol.signatures import claimed_body
-from dpcausal.federation.transports.mailbox.calls import CallFailedError
+from dpcausal.federation.protocol.transport import NOTHING
+from dpcausal.federation.transports.mailbox.calls import LONGEST_REQUEST, CallFailedError
 from dpcausal.federation.transports.mailbox.client import Client
 from dpcausal.federation.transports.mailbox.invitations import Invitation
 from dpcausal.federation.transports.mailbox.settings import Mailbox
@@ -36,7 +37,14 @@ class MailboxTransport:
         self.failures: dict[str, int] = {}
         """The number of failed calls so far, by reason."""
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Send a request, and call `on_response` for each message that arrives within `timeout` seconds.
 
         A request stays in the mailbox after the timeout, and a site may answer it later; the next call of `ask` for the
@@ -55,7 +63,8 @@ class MailboxTransport:
                     # Messages from before count if they are answers; a site that refused then may answer now.
                     self._collect(asked, missing, lambda text: _code(text) == "answered", on_response)
                     if missing:
-                        self._client.call("POST", "/requests", {"text": request, "sites": sorted(missing)})
+                        for call in calls_of(request, sorted(missing), enclosed):
+                            self._client.call("POST", "/requests", call)
                     posted = reached = True
                 found = self._collect(asked, missing, lambda _: True, on_response)
                 pause = _FIRST_PAUSE if found else min(1.5 * pause, 3.0)
@@ -93,6 +102,23 @@ class MailboxTransport:
                     missing.discard(each["site"])
             self._client.call("POST", "/collected", {"places": [each["place"] for each in messages]})
         return found
+
+
+def calls_of(request: str, sites: Sequence[str], enclosed: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the bodies of the calls that send a request: one, or as many as what is enclosed for single sites needs."""
+    if not enclosed:
+        yield {"text": request, "sites": list(sites)}
+        return
+    empty = len(json.dumps({"text": request, "sites": {}}))
+    found, size = dict[str, str](), empty
+    for site in sites:
+        more = len(json.dumps({site: enclosed.get(site, "")}))
+        if found and size + more > LONGEST_REQUEST:
+            yield {"text": request, "sites": found}
+            found, size = {}, empty
+        found[site] = enclosed.get(site, "")
+        size += more
+    yield {"text": request, "sites": found}
 
 
 def requester_client(folder: Path, requester: str) -> Client:

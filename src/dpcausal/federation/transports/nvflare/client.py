@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -26,7 +26,14 @@ _SERVER_SECONDS = 10.0
 _LONGEST_JOB = 900.0  # a site that restarts during a job never answers it: NVFlare does not assign the task again
 
 
-def ask(kit: Path, request: str, sites: Sequence[str], seconds: float, on_response: Callable[[str, str], None]) -> bool:
+def ask(  # noqa: PLR0913, PLR0917 (as the transport)
+    kit: Path,
+    request: str,
+    sites: Sequence[str],
+    seconds: float,
+    on_response: Callable[[str, str], None],
+    enclosed: Mapping[str, str],
+) -> bool:
     """Submit the job until every site has answered or the time is over; return whether a server was reached."""
     end = time.monotonic() + seconds
     missing = set(sites)
@@ -37,7 +44,7 @@ def ask(kit: Path, request: str, sites: Sequence[str], seconds: float, on_respon
         # has answered gives the same answer.
         with suppress(Exception), closing(_connect(kit, min(left, _SERVER_SECONDS))) as session:
             reached = True
-            _run_job(session, request, missing, end, on_response)
+            _run_job(session, request, enclosed, missing, end, on_response)
         if missing:
             time.sleep(max(0.0, min(pause, end - time.monotonic())))
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -49,13 +56,18 @@ def _connect(kit: Path, seconds: float) -> Session:
     return new_secure_session(user, str(kit), timeout=seconds, command_timeout=_SERVER_SECONDS)
 
 
-def _run_job(
-    session: Session, request: str, missing: set[str], end: float, on_response: Callable[[str, str], None]
+def _run_job(  # noqa: PLR0913, PLR0917 (as the transport)
+    session: Session,
+    request: str,
+    enclosed: Mapping[str, str],
+    missing: set[str],
+    end: float,
+    on_response: Callable[[str, str], None],
 ) -> None:
     """Submit the job once, and collect its messages."""
     seconds = math.ceil(max(1.0, min(end - time.monotonic(), _LONGEST_JOB)))
     with tempfile.TemporaryDirectory() as folder:
-        write_job(Path(folder) / "job", request, sorted(missing), seconds)
+        write_job(Path(folder) / "job", request, sorted(missing), seconds, enclosed)
         job = session.submit_job(str(Path(folder) / "job"))
     try:
         _collect(session, job, missing, end, on_response)
@@ -96,7 +108,8 @@ def main() -> None:
             os._exit(0)
 
     asked = json.load(sys.stdin)
-    reached = ask(Path(asked["kit"]), asked["request"], asked["sites"], asked["seconds"], on_response)
+    kit, request, sites = Path(asked["kit"]), asked["request"], asked["sites"]
+    reached = ask(kit, request, sites, asked["seconds"], on_response, asked["enclosed"])
     os._exit(0 if reached else UNREACHED)  # without waiting for NVFlare's threads
 
 

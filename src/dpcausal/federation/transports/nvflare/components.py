@@ -1,6 +1,7 @@
 """The two components that NVFlare runs: `Ask` at the server, `Answer` at a site."""
 
 import base64
+import json
 import os
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
+from dpcausal.federation.protocol.transport import parted, with_enclosed
 from dpcausal.federation.site.worker import run_in_subprocess
 from dpcausal.federation.transports.nvflare.job import COMMAND, MESSAGE, REQUEST, TASK
 from dpcausal.federation.transports.nvflare.logs import log_answer, log_study
@@ -28,7 +30,8 @@ class AskController(Controller):  # type: ignore[misc]
 
     def __init__(self, request: str, seconds: int) -> None:
         super().__init__()
-        self._request = base64.b64decode(request).decode()
+        self._request, enclosed = parted(base64.b64decode(request).decode())
+        self._enclosed: dict[str, str] = json.loads(enclosed or "{}")
         self._seconds = seconds
         self._messages: dict[str, str] = {}
         self._fetched: set[str] = set()
@@ -41,16 +44,25 @@ class AskController(Controller):  # type: ignore[misc]
         """Send the request, and wait until all messages were fetched or the time is over."""
         end = time.monotonic() + self._seconds
         sites = [site.name for site in fl_ctx.get_engine().get_clients()]
-        task = Task(TASK, Shareable({REQUEST: self._request}), timeout=self._seconds, result_received_cb=self._receive)
-        self.broadcast(task, fl_ctx, targets=sites, min_responses=len(sites))
+        tasks = [self._asked(sites, self._request, fl_ctx)] if not self._enclosed else []
+        for site, enclosed in self._enclosed.items():
+            if site in sites:
+                tasks.append(self._asked([site], with_enclosed(self._request, enclosed), fl_ctx))
         while time.monotonic() < end and not abort_signal.triggered:
-            if task.completion_status is not None and self._fetched == self._messages.keys():
+            done = all(task.completion_status is not None for task in tasks)
+            if done and self._fetched == self._messages.keys():
                 break
             time.sleep(_POLL_SECONDS)
         log_study(self._request, self._messages, sites)
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Do nothing: nothing is left to stop."""
+
+    def _asked(self, sites: list[str], text: str, fl_ctx: FLContext) -> Task:
+        """Send one text to sites."""
+        task = Task(TASK, Shareable({REQUEST: text}), timeout=self._seconds, result_received_cb=self._receive)
+        self.broadcast(task, fl_ctx, targets=sites, min_responses=len(sites))
+        return task
 
     def _receive(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
         del fl_ctx

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpcausal.federation.protocol.transport import NOTHING, with_enclosed
+
 EXECUTOR = "dpcausal.federation.transports.nvflare.components.AnswerExecutor"
 CONTROLLER = "dpcausal.federation.transports.nvflare.components.AskController"
 TASK = "answer"
@@ -23,8 +25,15 @@ AT_SITES: Mapping[str, Any] = {
 """The part of the job that runs at a site. It never changes, so that a site can refuse anything else (`admission`)."""
 
 
-def write_job(folder: Path, request: str, sites: Sequence[str], seconds: int) -> None:
-    """Write the folder of a job that sends a request to sites and waits for them for some seconds."""
+def write_job(
+    folder: Path, request: str, sites: Sequence[str], seconds: int, enclosed: Mapping[str, str] = NOTHING
+) -> None:
+    """Write the folder of a job that sends a request to sites and waits for them for some seconds.
+
+    Args:
+        enclosed: What a site gets with the request for itself alone.
+    """
+    text = with_enclosed(request, json.dumps(dict(enclosed)) if enclosed else "")
     at_server = {
         "format_version": 2,
         # Seconds after which a silent site counts as disconnected.
@@ -35,7 +44,7 @@ def write_job(folder: Path, request: str, sites: Sequence[str], seconds: int) ->
             {
                 "id": "ask",
                 "path": CONTROLLER,
-                "args": {"request": base64.b64encode(request.encode()).decode(), "seconds": seconds},
+                "args": {"request": base64.b64encode(text.encode()).decode(), "seconds": seconds},
             }
         ],
         "task_data_filters": [],

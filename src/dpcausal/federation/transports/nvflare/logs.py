@@ -13,6 +13,7 @@ from typing import Any
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body, claimed_signer
+from dpcausal.federation.protocol.transport import parted
 from dpcausal.federation.transports.nvflare.job import COMMAND
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import is_name
@@ -105,6 +106,7 @@ def log_study(request: str, messages: Mapping[str, str], sites: list[str]) -> No
 
 def _asked(request: str) -> dict[str, str]:
     try:
+        request, _ = parted(request)
         asked = Request.from_json(claimed_body(request))
     except TransportError:
         return {"study": "", "requester": "", "ask": "unreadable"}

@@ -5,12 +5,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 
 from dpcausal.errors import TransportError
+from dpcausal.federation.protocol.transport import NOTHING
 from dpcausal.federation.transports.nvflare.certificates import check_certificate
 
 UNREACHED = 3
@@ -26,7 +27,14 @@ class FlareTransport:
 
     kit: Path
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Send a request, and call `on_response` for each message that arrives within `timeout` seconds.
 
         Before the timeout, a site that was disconnected is asked when it reconnects, and all missing sites are asked
@@ -49,6 +57,7 @@ class FlareTransport:
         while True:  # again if it was killed
             left = max(0.0, end - time.monotonic())
             asked = {"kit": str(self.kit.absolute()), "request": request, "sites": sorted(missing), "seconds": left}
+            asked["enclosed"] = {site: enclosed[site] for site in missing if site in enclosed}
             code = _run_client(asked, left, receive)
             reached |= code <= 0
             if not missing or code >= 0 or end - time.monotonic() < _PAUSE:
