@@ -15,6 +15,7 @@ from dpcausal.utils.plain_text import is_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
 
 if TYPE_CHECKING:
+    from dpcausal.ledger.requester import Requester
     from dpcausal.queries import CustomSums
     from dpcausal.queries.calibration import Asked
     from dpcausal.schema.schema import Schema
@@ -43,7 +44,17 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "approval_days", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
+_OPTIONAL = (
+    "public",
+    "approval_days",
+    "unit",
+    "witness",
+    "allow_check",
+    "entry",
+    "secure_sums",
+    "custom_sums",
+    "requester_budgets",
+)
 _MOST_DAYS = 3_650
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
@@ -160,6 +171,7 @@ class Policy:
         memory: The memory limit of a computation, for instance `2 GB`.
         budget: The budget for all studies: epsilon, delta and rule, as `Budget` takes them.
         requesters: The public keys of those who may ask, by name.
+        requester_budgets: The most that some of them may each spend of the budget, by name.
         unit: The column that identifies people, where they have several records.
         witness: The address of the ledger's witness, if it has one.
         entry: The column by which people enter a growing table, if schedules of looks are to be paid for once: a study
@@ -192,6 +204,7 @@ class Policy:
     secure_sums: SecureSums | None = None
     custom_sums: CustomSumsAllowed | None = None
     approval_days: int | None = None
+    requester_budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -220,6 +233,10 @@ class Policy:
                 "requesters: each name with a public key of 64 digits from 0 to f, in quotation marks",
             ),
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
+            (
+                self._caps_are_sound(),
+                "requester_budgets: an epsilon, and perhaps a delta, for names in requesters, each with its own key",
+            ),
         ):
             if not holds:
                 raise StudyError(problem=f"{FILE} needs {expected}", hint="correct this line.")
@@ -232,6 +249,29 @@ class Policy:
     def _bytes(self) -> int | None:
         found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", self.memory) if isinstance(self.memory, str) else None
         return int(float(found[1]) * _UNITS[found[2]]) if found else None
+
+    def _caps_are_sound(self) -> bool:
+        caps = self.requester_budgets
+        if not caps:
+            return caps == {}
+        return (
+            isinstance(caps, Mapping)
+            and caps.keys() <= self.requesters.keys()
+            and len({*self.requesters.values()}) == len(self.requesters)
+            and all(
+                isinstance(each, Mapping) and {"epsilon"} <= {*each} <= {"epsilon", "delta"} for each in caps.values()
+            )
+            and all(is_number(each["epsilon"]) and each["epsilon"] >= 1e-6 for each in caps.values())
+            and all(is_number(delta := each.get("delta", 0.0)) and 0 <= delta < 0.5 for each in caps.values())
+        )
+
+    def requester(self, name: str) -> "Requester":
+        """Return a requester as the ledger charges it: under the rule of the whole budget, and with its delta."""
+        from dpcausal.ledger import Budget  # noqa: PLC0415 (a heavy import)
+        from dpcausal.ledger.requester import Requester  # noqa: PLC0415
+
+        cap = self.requester_budgets.get(name)
+        return Requester(name, Budget(**{**self.budget, **cap}) if cap else None)
 
     def secure_objections(self, terms: SecureSettings) -> tuple[str, ...]:
         """Return what the policy has against a secure sum, in words."""

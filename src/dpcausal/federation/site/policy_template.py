@@ -90,6 +90,10 @@ delta = 0.0
 # Who may ask, with their public keys.
 [requesters]
 # anna = "..."                               # <- fill in
+
+# The most that one requester may spend of the budget, in all studies together; without a line, all of it.
+# [requester_budgets]
+# anna = {{ epsilon = 2.0 }}
 """
 
 

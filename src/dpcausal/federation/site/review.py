@@ -227,8 +227,9 @@ class Review:
         if self.consequences:
             left = self.consequences.left
             table.append(("left after it", str(left) if left else "the budget has too little left for this study"))
-            committed = self.consequences.committed
+            committed, share = self.consequences.committed, self.consequences.share
             table += [
+                ("share", str(share) if share else ""),
                 ("committed", str(committed) if committed.studies else ""),
                 ("warning", self.consequences.warning),
             ]

@@ -5,7 +5,6 @@ import json
 import time
 import tomllib
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_s
 from dpcausal.federation.secure.messages import masked_answer, seal_header
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
-from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, is_paid
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, fits, is_paid
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -115,7 +114,7 @@ class Site(metaclass=Constructor):
         """Return the stored response to a request, or a new one; raise where nothing may be answered."""
         late = self._check(planned, message, asked)
         ledger = self._confirmed_ledger()
-        ledger.study = message.study
+        ledger.study, ledger.requester = message.study, self.policy.requester(planned.requester)
         stored = self._responses.response(message.request)
         if stored is not None:
             return stored
@@ -197,8 +196,8 @@ class Site(metaclass=Constructor):
         """Return the content of an answer to a round of a secure sum that reads no table and has no price."""
         settings = _settings(study)
         begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
-        due = chain.from_iterable(study.debits(self.policy.as_of, rule=ledger.budget.rule).values())
-        if begins and ledger.remaining_after(due) is None:
+        due = study.debits(self.policy.as_of, rule=ledger.budget.rule)
+        if begins and not fits(study, self.policy, ledger, due):
             raise _RefusalError("no_budget")
         try:
             return {"answer": {asked.ask: self._sessions.answer(asked, settings, ledger, may_begin=begins)}}
@@ -374,7 +373,7 @@ class Site(metaclass=Constructor):
             besides: The digest of a study that is left out.
         """
         units = ledger.versions.get(self.policy.as_of)
-        found = dict[str, Due]()
+        found = dict[str, tuple[str, Due]]()
         for digest in sorted(self.audit_log.decided() - self.answered - {besides}):
             text = self.inbox.intact(digest)
             if text is None or self._status(digest, text) != "approved":
@@ -382,7 +381,7 @@ class Site(metaclass=Constructor):
             with contextlib.suppress(DpcausalError):  # what this version cannot read, it does not answer
                 study = Study.from_toml(text)
                 if not objections(self.policy, study):
-                    found[digest] = due_of(study, self.policy, ledger, units)
+                    found[digest] = study.requester, due_of(study, self.policy, ledger, units)
         return Committed.of(found, ledger)
 
     def check_ledger(self, review: Review) -> None:
