@@ -142,7 +142,7 @@ def due_of(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -
 
     A query that depends on an earlier answer counts as due, since that answer is not known yet.
     """
-    debits = study.debits(policy.as_of, n or ANY_UNITS, policy.site, rule=ledger.budget.rule)
+    debits = study.debits(policy.serving(study.table).as_of, n or ANY_UNITS, policy.site, rule=ledger.budget.rule)
     return {request: events for request, events in debits.items() if not ledger.is_debited(request)}
 
 
@@ -179,6 +179,6 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
 
 
 def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: Asked) -> bool:
-    question = asked.question(study.schema, policy.as_of)
+    question = asked.question(study.schema, policy.serving(study.table).as_of)
     request = session_request(study.digest) if study.secure_settings else digest_of(question)
     return ledger.stored(request) is not None

@@ -3,13 +3,14 @@
 import codecs
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dpcausal.errors import DpcausalError, StudyError, redact_errors
 from dpcausal.schema.columns import Unit
+from dpcausal.schema.mapping import ColumnMapping
 from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.utils.plain_text import is_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
@@ -54,6 +55,8 @@ _OPTIONAL = (
     "secure_sums",
     "custom_sums",
     "requester_budgets",
+    "mapping",
+    "tables",
 )
 _MOST_DAYS = 3_650
 _UNITS = {"MB": 10**6, "GB": 10**9}
@@ -151,6 +154,39 @@ class CustomSumsAllowed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SiteTable:
+    """A further table of a site, which studies name. Its people may be in other tables: all share one ledger.
+
+    Attributes:
+        table: Its address, as in the policy.
+        as_of: The version of its data, which no other table of the site has.
+        columns: The columns that a study may read, as studies call them.
+        mapping: Those that are called or coded otherwise in the table.
+    """
+
+    table: str
+    as_of: str
+    columns: tuple[str, ...]
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", _tuple(self.columns))
+        if isinstance(self.mapping, Mapping):
+            object.__setattr__(self, "mapping", ColumnMapping.from_dict(self.mapping))
+        named = is_plain_text(self.table) and self.table and is_version(self.as_of)
+        if not (named and _are_texts(self.columns) and isinstance(self.mapping, ColumnMapping)):
+            raise StudyError(
+                problem=f"In {FILE}, a table of [tables] needs table, as_of and columns, and may have a mapping",
+                hint='for instance table = "labs.parquet", as_of = "labs 2026-06-30" and columns = ["arm", "score"].',
+            )
+        if unknown := sorted(self.mapping.columns.keys() - {*self.columns}):
+            raise StudyError(
+                problem=f"In {FILE}, a mapping is for columns that no study may read: {', '.join(unknown)}",
+                hint="list them in columns, by the names that studies use.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """What a site allows.
 
@@ -179,6 +215,8 @@ class Policy:
         allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
         secure_sums: The secure sums in which the site takes part, which also need a witness; None for no secure sum.
         custom_sums: The sums of their own that studies may describe; None for none.
+        mapping: The columns of the table that studies call otherwise.
+        tables: The further tables of the site, by the names that studies use.
     """
 
     site: str
@@ -205,6 +243,8 @@ class Policy:
     custom_sums: CustomSumsAllowed | None = None
     approval_days: int | None = None
     requester_budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
+    tables: Mapping[str, SiteTable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -233,6 +273,7 @@ class Policy:
                 "requesters: each name with a public key of 64 digits from 0 to f, in quotation marks",
             ),
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
+            (all(map(is_name, self.tables)), "tables: names of letters, digits, - and _"),
             (
                 self._caps_are_sound(),
                 "requester_budgets: an epsilon, and perhaps a delta, for names in requesters, each with its own key",
@@ -240,6 +281,19 @@ class Policy:
         ):
             if not holds:
                 raise StudyError(problem=f"{FILE} needs {expected}", hint="correct this line.")
+
+        SiteTable(
+            table=self.table, as_of=self.as_of, columns=self.columns, mapping=self.mapping
+        )  # raises if it is none
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The version of the data of each table, that of the first one first."""
+        return (self.as_of, *(each.as_of for each in self.tables.values()))
+
+    def serving(self, table: str) -> Self:
+        """Return the policy for studies of one table; for a study that names none, that of the first table."""
+        return replace(self, **vars(self.tables[table])) if table in self.tables else self
 
     @property
     def memory_bytes(self) -> int:
@@ -307,10 +361,29 @@ class Policy:
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
             kinds: dict[str, Any] = {"secure_sums": SecureSums, "custom_sums": CustomSumsAllowed}
             sums = {name: build(f"[{name}]", kinds[name], document[name]) for name in kinds if name in document}
+            tables = {name: build(f"[tables.{name}]", SiteTable, each) for name, each in _named(document, "tables")}
+            mapping = ColumnMapping.from_dict(dict(_named(document, "mapping")))
+            _check_versions(document["as_of"], tables)
         except DpcausalError as error:
             raise StudyError(problem=error.problem, hint=f"correct {FILE}.") from None
         lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public")}
-        return cls(**document | lists | sums | {"unit": unit})
+        return cls(**document | lists | sums | {"unit": unit, "tables": tables, "mapping": mapping})
+
+
+def _named(document: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    """Return the tables of TOML with names of their own under one name."""
+    tables = document.get(name, {})
+    if not isinstance(tables, dict):
+        raise StudyError(problem=f"{name} is no table", hint=f"write [{name}.NAME] before its lines.")
+    return tables.items()
+
+
+def _check_versions(first: object, tables: Mapping[str, SiteTable]) -> None:
+    """Raise unless each table has a version of its own: the ledger tells their questions apart by nothing else."""
+    if len({first, *(each.as_of for each in tables.values())}) <= len(tables):
+        raise StudyError(
+            problem="Two tables of the site have the same as_of", hint='name the table too: "labs 2026-06-30".'
+        )
 
 
 def address_in(folder: Path, address: str) -> str:

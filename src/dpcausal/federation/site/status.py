@@ -103,10 +103,10 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         ledger = open_ledger(folder, policy)
         ledger.verify()
         ledger.check_budget(Budget(**policy.budget))
-        if policy.as_of not in ledger.versions:
-            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(policy.as_of)}"
+        if unknown := [each for each in policy.versions if each not in ledger.versions]:
+            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(unknown[0])}"
             raise LedgerError(
-                problem=f"The ledger does not know the version {policy.as_of} of the data, which policy.toml names",
+                problem=f"The ledger does not know the version {unknown[0]} of the data, which policy.toml names",
                 hint=f"declare it with: {declare}.",
             )
     except DpcausalError as error:

@@ -66,7 +66,8 @@ def _about(study: Study, n: int | None) -> str:
     unit = study.schema.unit
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     columns = ", ".join(dict.fromkeys(filter(None, read)))
-    whole = "every unit of the table" if n is None else f"all {n:,} units of the table"
+    table = f"the table {study.table}" if study.table else "the table"
+    whole = f"every unit of {table}" if n is None else f"all {n:,} units of {table}"
     described = f"In the requester's words: {study.eligibility}. " if study.eligibility else ""
     return f"{described}The study reads the columns {columns} of {whole}."
 
