@@ -1,5 +1,6 @@
 """Sites' folders, ready to answer: key, policy, table, and a study that is approved."""
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -106,7 +107,10 @@ def person_key(folder: Path, name: str) -> Path:
 def signed(folder: Path, digest: str, kind: DecisionKind, by: str = "a person", why: str = "made for this") -> str:
     """Return a person's signed decision about a study."""
     key = Key.read(by, person_key(folder, by))
-    return sign_decision(key, site=Policy.read(folder).site, study=digest, kind=kind, by=by, why=why)
+    policy, text = Policy.read(folder), (folder / "studies" / f"{digest}.toml")
+    table = tomllib.loads(text.read_text(encoding="utf-8")).get("table", "") if text.exists() else ""
+    mapping = policy.serving(table).mapping.digest
+    return sign_decision(key, site=policy.site, study=digest, kind=kind, by=by, why=why, mapping=mapping)
 
 
 def approve_study(folder: Path, study: Study, by: str = "a person") -> None:

@@ -136,7 +136,10 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
     question = f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?"
     ask_to_confirm(question, "Nothing was decided", yes=yes)
     site = opened.policy.site
-    opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))
+    mapping = review.policy.mapping.digest
+    opened.decide(
+        sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why, mapping=mapping)
+    )
     status, needed = opened.status(review.digest), opened.policy.approvals
     more = f": {needed} approvals by different people are needed" if kind == "approve" and status == "undecided" else ""
     return review.digest, f"{status}{more}"

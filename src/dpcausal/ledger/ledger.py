@@ -18,6 +18,7 @@ from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import DataSet, check_version
 from dpcausal.ledger.journal import begin
 from dpcausal.ledger.older_results import warn_of_older_results
+from dpcausal.ledger.requester import Requester, Share, charged_to
 from dpcausal.ledger.restoring import Lost, check_line, stated_event
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
@@ -63,6 +64,7 @@ class Ledger(OtherNames, Answers):
 
     study: str = ""  # the digest of the study that the next debits are for, as a site names it
     spends: bool = True  # whether it pays for what it was not debited for yet
+    requester: Requester | None = None  # who pays for the next requests, as a site names it
 
     def __init__(self, url: str | Path, *, witness: str | None = None) -> None:
         self._open(Store(url), open_witness(witness) if witness else None)
@@ -302,10 +304,23 @@ class Ledger(OtherNames, Answers):
                 refusals.check_granted(made["grant"], events, question)
                 return
             self._check_open()
-            refusals.check_covers(self.budget, self._running.total, events)
+            self._check_covers(events)
             plain = [event.to_dict() for event in events]
             priced = {"event": plain[0]} if len(plain) == 1 else {"events": plain}
-            self._append(connection, "grant", request, priced | {"question": question})
+            payer = {"requester": self.requester.name} if self.requester else {}
+            self._append(connection, "grant", request, priced | payer | {"question": question})
+
+    def _check_covers(self, events: Sequence[Event]) -> None:
+        """Refuse prices that do not fit into the budget, or into what the requester may spend of it."""
+        refusals.check_covers(self.budget, self._running.total, events)
+        if self.requester and self.requester.cap:
+            charged = charged_to(self.requester.name, self._running.total, self._running.by_requester)
+            refusals.check_covers(self.requester.cap, charged, events, f" of what {self.requester.name} may spend")
+
+    def share(self, requester: Requester, prices: Iterable[Event] = ()) -> Share | None:
+        """Return what is left of what a requester may spend, now and after these prices; None without a cap."""
+        current = self._current()
+        return Share.of(requester, charged_to(requester.name, current.total, current.by_requester), prices)
 
     def check_affords(self, prices: Mapping[str, Event]) -> None:
         """Raise unless all these requests fit together into what is left; reserved ones are already paid for.
@@ -316,11 +331,10 @@ class Ledger(OtherNames, Answers):
             BudgetExceededError: If they do not fit.
         """
         with self._transaction() as connection:
-            spent = self._running.total
             due = [event for request, event in prices.items() if "grant" not in self._request(connection, request)]
             if due:
                 self._check_open()
-        refusals.check_covers(self.budget, spent, due)
+            self._check_covers(due)
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer would be drawn and released twice."""

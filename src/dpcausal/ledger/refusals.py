@@ -247,7 +247,7 @@ def out_of_order() -> LedgerError:
     )
 
 
-def check_covers(budget: Budget, spent: Total, events: Sequence[Event]) -> None:
+def check_covers(budget: Budget, spent: Total, events: Sequence[Event], whose: str = "") -> None:
     """Refuse prices that do not fit together into what is left of a budget."""
     if budget.covers(reduce(Total.plus, events, spent)):
         return
@@ -267,7 +267,7 @@ def check_covers(budget: Budget, spent: Total, events: Sequence[Event]) -> None:
         )
     what = "this query" if len(events) == 1 else "these"
     raise BudgetExceededError(
-        problem=f"Budget exceeded: this costs {got}, and {expected} is left",
+        problem=f"Budget exceeded: this costs {got}, and {expected} is left{whose}",
         hint=f"{hint} Nothing was spent on {what}.",
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import reduce
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ from dpcausal.errors import DpcausalError, LedgerError
 from dpcausal.ledger.budget import Total
 from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
 from dpcausal.ledger.data_set import DataSet
+from dpcausal.ledger.layers import plain_total, total_of
 from dpcausal.ledger.witness import Sighting
 
 CHECKPOINT_EVERY = 1_000
@@ -26,6 +26,7 @@ class RunningTotal:
         total: The sum of what was granted, and of what was counted as lost when an older copy was restored.
         versions: The number of units of each version of the data; None where no vault was opened on it yet.
         data_set: What is public about the data; None before the first vault.
+        by_requester: The parts of the total that were granted to named requesters.
         closed: Whether the ledger was closed, so that nothing is granted any more.
     """
 
@@ -35,6 +36,7 @@ class RunningTotal:
     versions: Mapping[str | None, int | None] = field(default_factory=dict)
     data_set: DataSet | None = None
     closed: bool = False
+    by_requester: Mapping[str, Total] = field(default_factory=dict)
 
     @property
     def sighting(self) -> Sighting:
@@ -88,14 +90,21 @@ class RunningTotal:
     def _may_be(self, data_set: DataSet) -> bool:
         return self.data_set in (None, data_set)
 
-    def _charged(self, entry: Entry) -> Self:
-        return replace(self, total=reduce(Total.plus, entry.events, self.total))
+    def _charged(self, entry: Entry) -> Self | None:
+        charged, name = (
+            replace(self, total=reduce(Total.plus, entry.events, self.total)),
+            entry.content.get("requester"),
+        )
+        if name is None:
+            return charged
+        spent = reduce(Total.plus, entry.events, self.by_requester.get(name, Total()))
+        return replace(charged, by_requester={**self.by_requester, name: spent}) if isinstance(name, str) else None
 
     def at(self, checkpoint: Entry) -> Self:
         """Return the running total that a checkpoint records, unverified, of a ledger with this opening."""
         checkpoint.check_digest()
         recorded = _recorded(checkpoint)
-        if recorded.get("opening") != self.opening or {*recorded} - {"closed"} != {*self._record()}:
+        if recorded.get("opening") != self.opening or {*recorded} - {"closed", "requesters"} != {*self._record()}:
             raise LedgerError(
                 expected="the opening entry that this ledger's last checkpoint names",
                 got="another",
@@ -107,10 +116,11 @@ class RunningTotal:
         """Return this opening with the total that a checkpoint recorded."""
         return replace(
             self,
-            total=Total(*(Fraction(recorded[name]) for name in ("epsilon", "delta", "rho"))),
+            total=total_of({name: recorded[name] for name in ("epsilon", "delta", "rho")}),
             versions=dict(recorded["versions"]),
             data_set=DataSet.from_dict(recorded["data_set"]) if recorded["data_set"] else None,
             closed=bool(recorded.get("closed")),
+            by_requester={name: total_of(parts) for name, parts in recorded.get("requesters", {}).items()},
         )
 
     def followed_by(self, kind: Kind, request: str, content: dict[str, Any]) -> list[Entry]:
@@ -121,12 +131,14 @@ class RunningTotal:
         return [checkpoint, Entry.after(checkpoint, kind, request, content)]
 
     def _record(self) -> dict[str, Any]:
+        spent = {name: plain_total(each) for name, each in self.by_requester.items()}
         return {
             "opening": self.opening,
             "versions": [[as_of, n] for as_of, n in self.versions.items()],
             "data_set": self.data_set.to_dict() if self.data_set else None,
-            **{name: str(part) for name, part in vars(self.total).items()},
+            **plain_total(self.total),
             **({"closed": True} if self.closed else {}),
+            **({"requesters": spent} if spent else {}),
         }
 
 

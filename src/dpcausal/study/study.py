@@ -82,6 +82,7 @@ class Study(OtherNames):
         aggregation: `secure` if only the sum over sites is ever opened, and each site adds a share of the noise.
         secure: For secure sums, the numbers of `honest` and `colluding` sites, as for `SecureSettings`.
         sites: For secure sums, the public key of each site that takes part, by name.
+        table: The name of the table that is meant, at sites with several; empty for their first one.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
@@ -121,10 +122,11 @@ class Study(OtherNames):
     aggregation: Literal["plain", "secure"] = "plain"
     secure: Mapping[str, int] = field(default_factory=dict)
     sites: Mapping[str, str] = field(default_factory=dict)
+    table: str = ""
     _read: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        words = ("name", "question", "eligibility", "time_zero", "requester")
+        words = ("name", "question", "eligibility", "time_zero", "requester", "table")
         check_words({what: getattr(self, what) for what in words}, self.design)
         self._check_parts()
         check_reasons("confounders", self.confounders, self._covariates)

@@ -18,6 +18,7 @@ from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
 from dpcausal.queries.calibration import Asked, Noise, calibrate
 from dpcausal.release import Contribution, Receipt, Release, joint_price, session_request
+from dpcausal.schema.mapping import ColumnMapping
 from dpcausal.schema.scale import Scale
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.hash_chain import digest_of
@@ -25,7 +26,7 @@ from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.text import html_table
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import AnswerContext, runs_kernel, seen_through
-from dpcausal.vault.engines import check_workers, with_schema
+from dpcausal.vault.engines import MappedEngine, check_workers, with_schema
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.preconditions import (
@@ -72,6 +73,7 @@ class Vault(OtherNames):
         as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
             question, so that a stored answer belongs to its version. May be left out only in memory.
         resources: How much memory and how many cores reading may take, and whether it shows how far it is.
+        mapping: The columns and codes of the table that the schema calls otherwise, declared before the table is seen.
 
     Example:
         >>> import pyarrow as pa
@@ -116,6 +118,7 @@ class Vault(OtherNames):
         budget: Budget | None = None,
         as_of: str | None = None,
         resources: Resources | None = None,
+        mapping: ColumnMapping | None = None,
     ) -> None:
         check_arguments(schema, ledger, budget, resources)
         self._as_of, self._sampler = as_of, Sampler()
@@ -125,8 +128,11 @@ class Vault(OtherNames):
         self._ledger.check_budget(budget)
         self._schema = schema = claimed(schema, self._ledger)
         self._ledger.check_data_set(as_of, data_set)
-        self._engine: Engine = open_table(table, schema, resources)
-        self._caveats = (_NO_UNIT,) if schema.unit is None and names_persons(table, schema) else ()
+        local = mapping.local(schema) if mapping else schema
+        self._engine: Engine = open_table(table, local, resources)
+        if mapping:
+            self._engine = MappedEngine(self._engine, mapping)
+        self._caveats = (_NO_UNIT,) if schema.unit is None and names_persons(table, local) else ()
         self._count()
         if self._ledger.versions[as_of] is None:
             check_size(self._n)

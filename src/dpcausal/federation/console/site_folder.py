@@ -194,8 +194,9 @@ class SiteFolder:
         """Return whether an approval is in time, and its signature that of a person who may decide now."""
         if not is_in_time(entry.time, self.site.policy.approval_days):
             return False
+        mapping = self.site.mapping_of(_study(self.site.inbox.text(entry.study)).table)
         try:
-            verified_decision(entry.sealed, self.site.people, site=self.name, study=entry.study)
+            verified_decision(entry.sealed, self.site.people, site=self.name, study=entry.study, mapping=mapping)
         except DpcausalError:
             return False
         return True
@@ -219,7 +220,8 @@ class SiteFolder:
 
     def _is_free(self, study: Study) -> bool:
         """Return whether the ledger has stored the answers to all questions of a study."""
-        asked = _requests(study.text, self.units or ANY_UNITS, self.name, self.site.policy.as_of)
+        as_of = self.site.policy.serving(study.table).as_of
+        asked = _requests(study.text, self._units(study) or ANY_UNITS, self.name, as_of)
         return self._stored.issuperset(asked)
 
     @cached_property
@@ -227,20 +229,21 @@ class SiteFolder:
         """The requests whose answers the ledger has stored."""
         return self.summary.stored if self.summary else frozenset()
 
-    @property
-    def units(self) -> int | None:
-        """The number of units that the ledger is bound to; None before the first answer."""
-        return self.summary.versions.get(self.site.policy.as_of) if self.summary else None
+    def _units(self, study: Study) -> int | None:
+        """Return the number of units of a study's table in the ledger; None before the first answer."""
+        as_of = self.site.policy.serving(study.table).as_of
+        return self.summary.versions.get(as_of) if self.summary else None
 
     def study(self, digest: str) -> StudyPage | None:
         """Return all about a study; None where the site has none with exactly this digest."""
         received = self.studies.get(digest)
         if received is None:
             return None
-        policy, text = self.site.policy, self.site.inbox.text(digest)
+        policy, text = self.site.policy.serving(received.study.table), self.site.inbox.text(digest)
+        units = self._units(received.study)
         decisions = tuple(self._decisions.get(digest, ()))
-        review = replace(self.site.review(digest, open_table=False), n=self.units)
-        answers, message = example(received.study, digest, policy, self.units)
+        review = replace(self.site.review(digest, open_table=False), n=units)
+        answers, message = example(received.study, digest, policy, units)
         pending = Price.of(each.price for each in self._payable if each.digest != digest)
         stopped = received.status in {"rejected", "withdrawn"}
         due = not (received.free or received.objections or received.answered or received.owed or stopped)
@@ -254,7 +257,7 @@ class SiteFolder:
             in_short(
                 received.study,
                 policy,
-                n=self.units,
+                n=units,
                 ledger=review.ledger,
                 consequences=review.consequences,
                 status=received.status,
@@ -274,7 +277,7 @@ class SiteFolder:
             decisions,
             policy.approvals,
             review.consequences,
-            self.units,
+            units,
         )
 
     def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
@@ -285,8 +288,11 @@ class SiteFolder:
                 hint="an operator creates it with: dpcausal site create-console-key FOLDER.",
             )
         key = Key.read("console", self.folder / KEY)
+        mapping = self.site.mapping_of(_study(self.site.inbox.text(digest)).table)
         self.site.decide(
-            sign_decision(key, site=self.name, study=digest, kind=kind, by=person.name, why=why, via="console")
+            sign_decision(
+                key, site=self.name, study=digest, kind=kind, by=person.name, why=why, via="console", mapping=mapping
+            )
         )
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
-from dpcausal.federation.site.confirmation import Unconfirmed, digests, find_unconfirmed, record_state
+from dpcausal.federation.site.confirmation import Unconfirmed, check_versions, digests, find_unconfirmed, record_state
 from dpcausal.federation.site.people import Person, add_person, remove_person, set_console_key
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
@@ -90,13 +90,14 @@ class Changes:
 
         Raises:
             LedgerError: If there is no ledger, or it cannot be used: what it lacks is recorded first.
-            StudyError: If a text holds control characters.
+            StudyError: If a text holds control characters, or an answered version of the data would be read otherwise.
         """
         with self.locked():
             ledger = open_ledger(self._folder, Policy.read(self._folder))
             found = find_unconfirmed(self._folder, self.audit_log, ledger)
             if found is None:
                 return None
+            check_versions(self._folder, ledger)
             settings = ", ".join(f"{name} {digest}" for name, digest in digests(self._folder).items())
             self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {found}; {settings}")
             record_state(self._folder, self.audit_log, ledger)

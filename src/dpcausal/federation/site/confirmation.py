@@ -14,6 +14,7 @@ from pathlib import Path
 
 import tomli_w
 
+from dpcausal.errors import StudyError
 from dpcausal.federation.operation.settings_secrets import without_secrets
 from dpcausal.federation.site.audit_log import AuditLog
 from dpcausal.federation.site.people import PEOPLE
@@ -85,6 +86,30 @@ def find_unconfirmed(folder: Path, log: AuditLog, ledger: Ledger) -> Unconfirmed
     older = bool(words) or len(edited) < len(changed)
     words += [_difference(folder, name, recorded["settings"].get(name), ledger) for name in changed]
     return Unconfirmed(tuple(words), edited, older) if words else None
+
+
+def check_versions(folder: Path, ledger: Ledger) -> None:
+    """Raise if a version of the data that was answered is now read by another mapping, or as another table.
+
+    Its stored answers would be sent again, as if they were of what is read now.
+    """
+    served = dict[str, object]()
+    for state in ledger.site_states():
+        served |= _served(state.get("texts", {}).get(FILE, ""))
+    for as_of, read in _served(_text(folder, FILE)).items():
+        if ledger.versions.get(as_of) is not None and served.get(as_of, read) != read:
+            raise StudyError(
+                problem=f"The version {as_of} of the data was answered by another mapping, or as another table",
+                hint=f"its stored answers would be sent again. Write a new as_of in {FILE}, and declare it with: "
+                "dpcausal ledger add-version.",
+            )
+
+
+def _served(policy: str) -> dict[str, object]:
+    """Return the name and the mapping of the table that each version in a policy is of."""
+    document = tomllib.loads(policy)
+    tables = {"": document, **document.get("tables", {})} if document else {}
+    return {each["as_of"]: (name, each.get("mapping", {})) for name, each in tables.items()}
 
 
 def _difference(folder: Path, name: str, recorded: str | None, ledger: Ledger) -> str:

@@ -11,6 +11,7 @@ from dpcausal.federation.site.policy import Policy
 from dpcausal.guarantee import Event
 from dpcausal.ledger import Ledger, Spending
 from dpcausal.ledger.budget import Total
+from dpcausal.ledger.requester import Requester, Share
 from dpcausal.queries.calibration import Asked
 from dpcausal.release import session_request
 from dpcausal.study.study import Study
@@ -31,23 +32,28 @@ class Committed:
 
     Attributes:
         due: What the ledger would debit.
+        by_requester: The same for the studies of each requester.
         price: The same in the terms of the budget.
         left: What would be left of the budget; None where not all of it fits.
     """
 
     studies: tuple[str, ...]
     due: Due
+    by_requester: Mapping[str, Due]
     price: Spending
     left: Spending | None
 
     @classmethod
-    def of(cls, studies: Mapping[str, Due], ledger: Ledger) -> "Committed":
-        """Return what these studies will cost together."""
-        due = {request: events for each in studies.values() for request, events in each.items()}
+    def of(cls, studies: Mapping[str, tuple[str, Due]], ledger: Ledger) -> "Committed":
+        """Return what these studies will cost together, each given with its requester."""
+        due, by_requester = dict[str, list[Event]](), dict[str, dict[str, list[Event]]]()
+        for requester, each in studies.values():
+            due.update(each)
+            by_requester.setdefault(requester, {}).update(each)
         events = list(chain.from_iterable(due.values()))
         price = ledger.budget.spent(reduce(Total.plus, events, Total()))
-        costly = tuple(digest for digest, each in studies.items() if each)
-        return cls(costly, due, price, ledger.remaining_after(events))
+        costly = tuple(digest for digest, (_, each) in studies.items() if each)
+        return cls(costly, due, by_requester, price, ledger.remaining_after(events))
 
     def __str__(self) -> str:
         count = len(self.studies)
@@ -61,7 +67,8 @@ class Consequences:
     Attributes:
         due: The names of the queries that would be paid for.
         free: The names of the queries that were answered before, for any study: their stored answers cost nothing.
-        left: What would be left of the budget; None where the price does not fit into it.
+        left: What would be left of the budget; None where the price does not fit into it, or into the share.
+        share: What the requester may spend of the budget, now and after the answer; None without such a limit.
         committed: What other studies will cost that are approved and not answered yet.
         left_after_all: What would be left after these as well; None where not all of it fits.
         message: An example of the message that would leave: the names of all numbers, and no values.
@@ -70,6 +77,7 @@ class Consequences:
     due: tuple[str, ...]
     free: tuple[str, ...]
     left: Spending | None
+    share: Share | None
     committed: Committed
     left_after_all: Spending | None
     message: str
@@ -102,16 +110,31 @@ class Consequences:
         """Return the consequences of a study, from its rehearsal and the site's ledger. The table stays closed."""
         asked = study.site_questions(n or ANY_UNITS, policy.site)
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
-        due = due_of(study, policy, ledger, n)
+        due, requester = due_of(study, policy, ledger, n), policy.requester(study.requester)
+        after_all = {**committed.due, **due}
+        own = {**committed.by_requester.get(study.requester, {}), **due}
         names = [each.query.name for each in asked]
         return cls(
             due=tuple(compress(names, (not answered for answered in stored))),
             free=tuple(compress(names, stored)),
-            left=ledger.remaining_after(chain.from_iterable(due.values())),
+            left=_left(ledger, requester, due, due),
+            share=ledger.share(requester, chain.from_iterable(due.values())),
             committed=committed,
-            left_after_all=ledger.remaining_after(chain.from_iterable({**committed.due, **due}.values())),
+            left_after_all=_left(ledger, requester, after_all, own),
             message=example_message(study, policy.site, n),
         )
+
+
+def fits(study: Study, policy: Policy, ledger: Ledger, due: Due) -> bool:
+    """Return whether all of this fits into the budget, and into what the requester of a study may spend of it."""
+    return _left(ledger, policy.requester(study.requester), due, due) is not None
+
+
+def _left(ledger: Ledger, requester: Requester, due: Due, own: Due) -> Spending | None:
+    """Return what would be left of the budget; None where not all of it fits, or not all of the requester's own."""
+    share = ledger.share(requester, chain.from_iterable(own.values()))
+    left = ledger.remaining_after(chain.from_iterable(due.values()))
+    return left if share is None or share.after else None
 
 
 def due_of(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -> Due:
@@ -119,7 +142,7 @@ def due_of(study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -
 
     A query that depends on an earlier answer counts as due, since that answer is not known yet.
     """
-    debits = study.debits(policy.as_of, n or ANY_UNITS, policy.site, rule=ledger.budget.rule)
+    debits = study.debits(policy.serving(study.table).as_of, n or ANY_UNITS, policy.site, rule=ledger.budget.rule)
     return {request: events for request, events in debits.items() if not ledger.is_debited(request)}
 
 
@@ -156,6 +179,6 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
 
 
 def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: Asked) -> bool:
-    question = asked.question(study.schema, policy.as_of)
+    question = asked.question(study.schema, policy.serving(study.table).as_of)
     request = session_request(study.digest) if study.secure_settings else digest_of(question)
     return ledger.stored(request) is not None

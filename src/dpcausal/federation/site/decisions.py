@@ -35,6 +35,7 @@ class Decision:
         kind: `approve` or `reject`.
         at: The time at which it was signed, in UTC.
         via: `key` where the person's own key signed, `console` where the site's console signed after a login.
+        mapping: The digest of the mapping by which the site reads the study's columns; empty where it has none.
     """
 
     site: str
@@ -45,6 +46,7 @@ class Decision:
     at: str
     via: Literal["key", "console"]
     format: str = _FORMAT
+    mapping: str = ""
 
     def __post_init__(self) -> None:
         check_plain_text("a decision", asdict(self).values(), StudyError)
@@ -91,6 +93,7 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
     by: str,
     why: str = "",
     via: Literal["key", "console"] = "key",
+    mapping: str = "",
 ) -> str:
     """Return a decision, signed.
 
@@ -99,9 +102,11 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
         study: The whole digest of the study, as it was shown to the person.
         kind: `approve` or `reject`.
         via: `key`, or `console` if the console signs.
+        mapping: The digest of the mapping by which the site reads the study's columns, as it was shown.
     """
     at = datetime.now(UTC).isoformat(timespec="microseconds")
-    decision = Decision(site=site, study=study, kind=kind, by=normalised(by), why=why, at=at, via=via)
+    decided = {"site": site, "study": study, "by": normalised(by), "why": why, "at": at, "mapping": mapping}
+    decision = Decision(kind=kind, via=via, **decided)
     signer = CONSOLE if via == "console" else decision.by
     return Key(signer, key.private).seal(json.dumps(asdict(decision), sort_keys=True))
 
@@ -111,12 +116,12 @@ def claimed_decision(sealed: str) -> Decision:
     return Decision.from_json(claimed_body(sealed))
 
 
-def verified_decision(sealed: str, people: People, *, site: str, study: str) -> tuple[Decision, Person]:
+def verified_decision(sealed: str, people: People, *, site: str, study: str, mapping: str) -> tuple[Decision, Person]:
     """Return a decision and the person who made it, after verifying all that makes it count, but for the requester.
 
     Raises:
-        StudyError: If it is for another site or study, if its signature is not that of the person named in it, or if
-            that person may not decide.
+        StudyError: If it is for another site or study, approves it under another mapping of columns, if its signature
+            is not that of the person named in it, or if that person may not decide.
     """
     decision = claimed_decision(sealed)
     if (decision.site, decision.study) != (site, study):
@@ -124,6 +129,11 @@ def verified_decision(sealed: str, people: People, *, site: str, study: str) -> 
             expected="a decision about this study at this site",
             got="a decision about another study, or at another site",
             hint="make a decision about the digest that the review shows.",
+        )
+    if decision.kind == "approve" and decision.mapping != mapping:
+        raise StudyError(
+            problem="The approval is for another mapping of the study's columns and codes than the policy has now",
+            hint="review the study again, and approve it as it would be read now.",
         )
     person = people.named(decision.by)
     if person is None or "approver" not in person.roles:
@@ -196,13 +206,14 @@ def status_of(  # noqa: PLR0913 (all that a decision is checked against)
     requesters: Mapping[str, str],
     approvals: int,
     days: int | None = None,
+    mapping: str = "",
 ) -> StudyStatus:
     """Return what was decided about a study: the last decision of each person counts, and one rejection is enough.
 
-    An approval counts while its signature verifies and its person is an approver who does not request the study, and
-    for so many days after it was signed; without `days`, without end. A rejection counts for ever, whether or not its
-    person is still among the people: what stops a study needs no proof. A study is `expired` if it would be approved
-    without the limit of days.
+    An approval counts while its signature verifies, its person is an approver who does not request the study, and the
+    mapping of its columns is the one that was approved; and for so many days after it was signed, or without end. A
+    rejection counts for ever, whether or not its person is still among the people: what stops a study needs no proof. A
+    study is `expired` if it would be approved without the limit of days.
     """
     latest: dict[str, tuple[datetime, bool]] = {}
     for sealed in decisions:
@@ -211,7 +222,7 @@ def status_of(  # noqa: PLR0913 (all that a decision is checked against)
         except StudyError:
             continue
         approves = claimed.kind == "approve"
-        if approves and not _counts(sealed, people, site, study, requester, requesters):
+        if approves and not _counts(sealed, people, site, study, requester, requesters, mapping):
             continue
         latest[identity(claimed.by)] = max(
             latest.get(identity(claimed.by), (datetime.min.replace(tzinfo=UTC), True)), (claimed.time, approves)
@@ -225,10 +236,10 @@ def status_of(  # noqa: PLR0913 (all that a decision is checked against)
 
 
 def _counts(  # noqa: PLR0913, PLR0917 (as above)
-    sealed: str, people: People, site: str, study: str, requester: str, requesters: Mapping[str, str]
+    sealed: str, people: People, site: str, study: str, requester: str, requesters: Mapping[str, str], mapping: str
 ) -> bool:
     try:
-        _, person = verified_decision(sealed, people, site=site, study=study)
+        _, person = verified_decision(sealed, people, site=site, study=study, mapping=mapping)
         check_requester(person, requester, requesters)
     except StudyError:
         return False

@@ -3,18 +3,20 @@
 import codecs
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dpcausal.errors import DpcausalError, StudyError, redact_errors
 from dpcausal.schema.columns import Unit
+from dpcausal.schema.mapping import ColumnMapping
 from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.utils.plain_text import is_plain_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
 
 if TYPE_CHECKING:
+    from dpcausal.ledger.requester import Requester
     from dpcausal.queries import CustomSums
     from dpcausal.queries.calibration import Asked
     from dpcausal.schema.schema import Schema
@@ -43,7 +45,19 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "approval_days", "unit", "witness", "allow_check", "entry", "secure_sums", "custom_sums")
+_OPTIONAL = (
+    "public",
+    "approval_days",
+    "unit",
+    "witness",
+    "allow_check",
+    "entry",
+    "secure_sums",
+    "custom_sums",
+    "requester_budgets",
+    "mapping",
+    "tables",
+)
 _MOST_DAYS = 3_650
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
@@ -140,6 +154,39 @@ class CustomSumsAllowed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SiteTable:
+    """A further table of a site, which studies name. Its people may be in other tables: all share one ledger.
+
+    Attributes:
+        table: Its address, as in the policy.
+        as_of: The version of its data, which no other table of the site has.
+        columns: The columns that a study may read, as studies call them.
+        mapping: Those that are called or coded otherwise in the table.
+    """
+
+    table: str
+    as_of: str
+    columns: tuple[str, ...]
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", _tuple(self.columns))
+        if isinstance(self.mapping, Mapping):
+            object.__setattr__(self, "mapping", ColumnMapping.from_dict(self.mapping))
+        named = is_plain_text(self.table) and self.table and is_version(self.as_of)
+        if not (named and _are_texts(self.columns) and isinstance(self.mapping, ColumnMapping)):
+            raise StudyError(
+                problem=f"In {FILE}, a table of [tables] needs table, as_of and columns, and may have a mapping",
+                hint='for instance table = "labs.parquet", as_of = "labs 2026-06-30" and columns = ["arm", "score"].',
+            )
+        if unknown := sorted(self.mapping.columns.keys() - {*self.columns}):
+            raise StudyError(
+                problem=f"In {FILE}, a mapping is for columns that no study may read: {', '.join(unknown)}",
+                hint="list them in columns, by the names that studies use.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """What a site allows.
 
@@ -160,6 +207,7 @@ class Policy:
         memory: The memory limit of a computation, for instance `2 GB`.
         budget: The budget for all studies: epsilon, delta and rule, as `Budget` takes them.
         requesters: The public keys of those who may ask, by name.
+        requester_budgets: The most that some of them may each spend of the budget, by name.
         unit: The column that identifies people, where they have several records.
         witness: The address of the ledger's witness, if it has one.
         entry: The column by which people enter a growing table, if schedules of looks are to be paid for once: a study
@@ -167,6 +215,8 @@ class Policy:
         allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
         secure_sums: The secure sums in which the site takes part, which also need a witness; None for no secure sum.
         custom_sums: The sums of their own that studies may describe; None for none.
+        mapping: The columns of the table that studies call otherwise.
+        tables: The further tables of the site, by the names that studies use.
     """
 
     site: str
@@ -192,6 +242,9 @@ class Policy:
     secure_sums: SecureSums | None = None
     custom_sums: CustomSumsAllowed | None = None
     approval_days: int | None = None
+    requester_budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
+    tables: Mapping[str, SiteTable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -220,9 +273,27 @@ class Policy:
                 "requesters: each name with a public key of 64 digits from 0 to f, in quotation marks",
             ),
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
+            (all(map(is_name, self.tables)), "tables: names of letters, digits, - and _"),
+            (
+                self._caps_are_sound(),
+                "requester_budgets: an epsilon, and perhaps a delta, for names in requesters, each with its own key",
+            ),
         ):
             if not holds:
                 raise StudyError(problem=f"{FILE} needs {expected}", hint="correct this line.")
+
+        SiteTable(
+            table=self.table, as_of=self.as_of, columns=self.columns, mapping=self.mapping
+        )  # raises if it is none
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The version of the data of each table, that of the first one first."""
+        return (self.as_of, *(each.as_of for each in self.tables.values()))
+
+    def serving(self, table: str) -> Self:
+        """Return the policy for studies of one table; for a study that names none, that of the first table."""
+        return replace(self, **vars(self.tables[table])) if table in self.tables else self
 
     @property
     def memory_bytes(self) -> int:
@@ -232,6 +303,29 @@ class Policy:
     def _bytes(self) -> int | None:
         found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", self.memory) if isinstance(self.memory, str) else None
         return int(float(found[1]) * _UNITS[found[2]]) if found else None
+
+    def _caps_are_sound(self) -> bool:
+        caps = self.requester_budgets
+        if not caps:
+            return caps == {}
+        return (
+            isinstance(caps, Mapping)
+            and caps.keys() <= self.requesters.keys()
+            and len({*self.requesters.values()}) == len(self.requesters)
+            and all(
+                isinstance(each, Mapping) and {"epsilon"} <= {*each} <= {"epsilon", "delta"} for each in caps.values()
+            )
+            and all(is_number(each["epsilon"]) and each["epsilon"] >= 1e-6 for each in caps.values())
+            and all(is_number(delta := each.get("delta", 0.0)) and 0 <= delta < 0.5 for each in caps.values())
+        )
+
+    def requester(self, name: str) -> "Requester":
+        """Return a requester as the ledger charges it: under the rule of the whole budget, and with its delta."""
+        from dpcausal.ledger import Budget  # noqa: PLC0415 (a heavy import)
+        from dpcausal.ledger.requester import Requester  # noqa: PLC0415
+
+        cap = self.requester_budgets.get(name)
+        return Requester(name, Budget(**{**self.budget, **cap}) if cap else None)
 
     def secure_objections(self, terms: SecureSettings) -> tuple[str, ...]:
         """Return what the policy has against a secure sum, in words."""
@@ -267,10 +361,29 @@ class Policy:
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
             kinds: dict[str, Any] = {"secure_sums": SecureSums, "custom_sums": CustomSumsAllowed}
             sums = {name: build(f"[{name}]", kinds[name], document[name]) for name in kinds if name in document}
+            tables = {name: build(f"[tables.{name}]", SiteTable, each) for name, each in _named(document, "tables")}
+            mapping = ColumnMapping.from_dict(dict(_named(document, "mapping")))
+            _check_versions(document["as_of"], tables)
         except DpcausalError as error:
             raise StudyError(problem=error.problem, hint=f"correct {FILE}.") from None
         lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public")}
-        return cls(**document | lists | sums | {"unit": unit})
+        return cls(**document | lists | sums | {"unit": unit, "tables": tables, "mapping": mapping})
+
+
+def _named(document: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    """Return the tables of TOML with names of their own under one name."""
+    tables = document.get(name, {})
+    if not isinstance(tables, dict):
+        raise StudyError(problem=f"{name} is no table", hint=f"write [{name}.NAME] before its lines.")
+    return tables.items()
+
+
+def _check_versions(first: object, tables: Mapping[str, SiteTable]) -> None:
+    """Raise unless each table has a version of its own: the ledger tells their questions apart by nothing else."""
+    if len({first, *(each.as_of for each in tables.values())}) <= len(tables):
+        raise StudyError(
+            problem="Two tables of the site have the same as_of", hint='name the table too: "labs 2026-06-30".'
+        )
 
 
 def address_in(folder: Path, address: str) -> str:

@@ -90,6 +90,22 @@ delta = 0.0
 # Who may ask, with their public keys.
 [requesters]
 # anna = "..."                               # <- fill in
+
+# The most that one requester may spend of the budget, in all studies together; without a line, all of it.
+# [requester_budgets]
+# anna = {{ epsilon = 2.0 }}
+
+# Columns that the table calls or codes otherwise than studies do. People approve a study together with it; a cell with
+# a code that is not listed is missing.
+# [mapping.sex]
+# column = "gender_concept_id"
+# codes = {{ female = 8532, male = 8507 }}
+
+# Further tables, which studies name with table = "labs". All tables share the ledger and its budget.
+# [tables.labs]
+# table = "labs.parquet"
+# as_of = "labs 2026-06-30"
+# columns = ["arm", "age", "score"]
 """
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from dpcausal.errors import SchemaError
 from dpcausal.federation.site.consequences import Consequences
 from dpcausal.federation.site.decisions import StudyStatus, is_in_time, waits
 from dpcausal.federation.site.log_entry import LogEntry
@@ -22,7 +23,7 @@ from dpcausal.utils.text import format_number, table_rows, text_table
 
 def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     """Return everything about a study that a policy does not allow, in words."""
-    unit = study.schema.unit
+    policy, unit = policy.serving(study.table), study.schema.unit
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
     price = study.price(policy.site)
@@ -30,6 +31,7 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     unknown = [name for name in (*study.methods, *dict.fromkeys(secondary)) if name not in policy.estimators]
     checks = (
         (study.requester in policy.requesters, f"{study.requester!r} may not ask"),
+        (not study.table or study.table in policy.tables, f"this site has no table {study.table!r}"),
         (not unknown, f"the estimator {', '.join(unknown)} is not allowed"),
         (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
         (
@@ -57,7 +59,16 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     )
     secure = policy.secure_objections(study.secure_settings) if study.secure_settings else ()
     described = policy.custom_objections(study.site_questions(site=policy.site), study.schema)
-    return (*(words for holds, words in checks if not holds), *secure, *described)
+    return (*(words for holds, words in checks if not holds), *_unmapped(policy, study), *secure, *described)
+
+
+def _unmapped(policy: Policy, study: Study) -> tuple[str, ...]:
+    """Return why the mapping of a table cannot serve a study, in words; nothing if it can."""
+    try:
+        policy.mapping.local(study.schema)
+    except SchemaError as error:
+        return (error.problem,)
+    return ()
 
 
 OWED = "paid, answer not yet fetched"
@@ -146,7 +157,15 @@ class Review:
         table += [("design", study.design), ("eligibility", study.eligibility), ("time zero", study.time_zero)]
         table += [("treatment", _described(study.schema.treatment)), ("outcome", _described(study.schema.outcome))]
         table += table_rows("covariates", tuple(map(_described, study.schema.covariates)))
-        table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
+        mapping = self.policy.mapping
+        table += table_rows(
+            "read here", (*mapping.lines(study.schema), f"mapping {mapping.digest}") if mapping.digest else ()
+        )
+        table += [
+            ("table", study.table),
+            ("public", _listed(study.schema.public_columns)),
+            ("units", _unit(study.schema.unit)),
+        ]
         table += [("units enter by", study.schema.entry)] if study.schema.entry else []
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
         nothing = "as its formula does" if study.method == "formula_estimator" else "nothing"
@@ -227,8 +246,9 @@ class Review:
         if self.consequences:
             left = self.consequences.left
             table.append(("left after it", str(left) if left else "the budget has too little left for this study"))
-            committed = self.consequences.committed
+            committed, share = self.consequences.committed, self.consequences.share
             table += [
+                ("share", str(share) if share else ""),
                 ("committed", str(committed) if committed.studies else ""),
                 ("warning", self.consequences.warning),
             ]

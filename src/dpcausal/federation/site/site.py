@@ -5,14 +5,12 @@ import json
 import time
 import tomllib
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import (
     BudgetExceededError,
     DpcausalError,
-    EngineError,
     LedgerError,
     SessionError,
     StudyError,
@@ -24,7 +22,7 @@ from dpcausal.federation.protocol.transport import parted
 from dpcausal.federation.secure.messages import masked_answer, step_answer
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
-from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, is_paid
+from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, fits, is_paid
 from dpcausal.federation.site.decisions import (
     StudyStatus,
     check_is_after,
@@ -36,6 +34,7 @@ from dpcausal.federation.site.decisions import (
 )
 from dpcausal.federation.site.people import People
 from dpcausal.federation.site.policy import KEY, Policy, address_in
+from dpcausal.federation.site.refusals import RefusalError, code_of, read_request, refusal_about, secure_settings_of
 from dpcausal.federation.site.review import ReceivedStudy, Review, objections
 from dpcausal.federation.site.sessions import SESSIONS, Sessions
 from dpcausal.federation.site.site_ledger import MESSAGES, ledger_address, open_ledger, witness_address
@@ -43,21 +42,11 @@ from dpcausal.federation.site.stores import Inbox, ResponseStore
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.price import Price
 from dpcausal.release import Receipt, receipts_in, session_request
-from dpcausal.study.secure_settings import SecureSettings
 from dpcausal.study.study import Study
-from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.plain_text import changed_lines
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
-
-
-class _RefusalError(Exception):
-    """A request is not answered, for the reason in its code."""
-
-    def __init__(self, code: Code) -> None:
-        self.code = code
-        super().__init__(code)
 
 
 class Site(metaclass=Constructor):
@@ -91,23 +80,23 @@ class Site(metaclass=Constructor):
     def answer(self, text: str) -> str:
         """Answer a signed request, and what is enclosed with it, with a signed message."""
         request, enclosed = parted(text)
-        message = _about(claimed_body(request), self.policy.site)
+        message = refusal_about(claimed_body(request), self.policy.site)
         try:
             requester, body = self._opened(request)
-        except Exception as error:  # noqa: BLE001 (see _code_of)
-            message = replace(message, code=_code_of(error))
+        except Exception as error:  # noqa: BLE001 (see code_of)
+            message = replace(message, code=code_of(error))
             with contextlib.suppress(DpcausalError):
                 self.audit_log.write_forged(self._claimed(request), f"{message.request} {message.code}")
             return self._key.seal(message.to_json())
         try:
-            asked, planned = _read(body, requester)
+            asked, planned = read_request(body, requester)
             message = replace(message, study=self.inbox.store(asked.study, requester))
             if asked.ask == "withdraw":
                 self._withdraw(message.study, requester)
             response = self._response(message, asked, planned, enclosed)
             self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
-        except Exception as error:  # noqa: BLE001 (see _code_of)
-            message = replace(message, code=_code_of(error))
+        except Exception as error:  # noqa: BLE001 (see code_of)
+            message = replace(message, code=code_of(error))
             with contextlib.suppress(DpcausalError):
                 self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
             return self._key.seal(message.to_json())
@@ -117,17 +106,17 @@ class Site(metaclass=Constructor):
         """Return the stored response to a request, or a new one; raise where nothing may be answered."""
         late = self._check(planned, message, asked)
         ledger = self._confirmed_ledger()
-        ledger.study = message.study
+        ledger.study, ledger.requester = message.study, self.policy.requester(planned.requester)
         stored = self._responses.response(message.request)
         if stored is not None:
             return stored
         if late and not _is_owed(asked, message.study, late, ledger):  # before the table is opened, and any debit
-            raise _RefusalError(late)
+            raise RefusalError(late)
         ledger.spends = not late
         try:
             found = self._found(asked, planned, ledger, enclosed)
         except BudgetExceededError:
-            raise _RefusalError(late or "no_budget") from None
+            raise RefusalError(late or "no_budget") from None
         response = replace(message, code="answered", **found).to_json()
         is_paid = asked.ask in ("releases", "masked")
         return self._responses.store(message.request, response) if is_paid else response
@@ -136,7 +125,7 @@ class Site(metaclass=Constructor):
         try:
             return opened(request, self.policy.requesters)
         except TransportError:
-            raise _RefusalError("unknown_requester") from None
+            raise RefusalError("unknown_requester") from None
 
     def _claimed(self, request: str) -> str:
         """Return the requester in whose name a request was forged; empty for a stranger, whose text is not recorded."""
@@ -149,13 +138,13 @@ class Site(metaclass=Constructor):
         A study that the inbox has no room for cannot be approved: for it, the requester must not count on a record.
         """
         if self.inbox.intact(digest) is None:
-            raise _RefusalError("undecided")
+            raise RefusalError("undecided")
         if not self.audit_log.is_withdrawn(digest):
             with self.changes.recorded():
                 self.audit_log.write("withdraw", digest, requester, "")
         with contextlib.suppress(SessionError):
             self._sessions.end(digest)
-        raise _RefusalError("withdrawn")
+        raise RefusalError("withdrawn")
 
     def _check(self, study: Study, message: Message, asked: Request) -> Code | None:
         """Refuse unless people approved the study, its requester did not withdraw it, and the policy allows it now.
@@ -166,9 +155,9 @@ class Site(metaclass=Constructor):
         status = self._status(message.study, asked.study)
         match status:
             case "rejected" | "undecided" | "withdrawn":
-                raise _RefusalError(status)
+                raise RefusalError(status)
         if objections(self.policy, study):
-            raise _RefusalError("not_allowed")
+            raise RefusalError("not_allowed")
         if status == "expired":
             return "undecided"
         return "expired" if asked.deadline is not None and time.time() > asked.deadline else None
@@ -177,7 +166,7 @@ class Site(metaclass=Constructor):
         """Return the ledger; refuse where people or settings are not as it recorded them."""
         ledger = self.ledger()
         if find_unconfirmed(self._folder, self.audit_log, ledger):
-            raise _RefusalError("undecided")
+            raise RefusalError("undecided")
         return ledger
 
     def _found(self, asked: Request, study: Study, ledger: Ledger, enclosed: str) -> dict[str, Any]:
@@ -186,7 +175,7 @@ class Site(metaclass=Constructor):
             return self._step(asked, study, ledger)
         vault = self._vault(study, ledger)
         if vault.n < self.policy.minimum_units:
-            raise _RefusalError("too_few_units")
+            raise RefusalError("too_few_units")
         facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes, "as_of": vault.as_of}
         if asked.ask == "facts":
             return facts
@@ -197,26 +186,26 @@ class Site(metaclass=Constructor):
 
     def _step(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
         """Return the content of an answer to a round of a secure sum that reads no table and has no price."""
-        settings = _settings(study)
+        settings = secure_settings_of(study)
         begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
-        due = chain.from_iterable(study.debits(self.policy.as_of, rule=ledger.budget.rule).values())
-        if begins and ledger.remaining_after(due) is None:
-            raise _RefusalError("no_budget")
+        due = due_of(study, self.policy, ledger)
+        if begins and not fits(study, self.policy, ledger, due):
+            raise RefusalError("no_budget")
         try:
             answer = self._sessions.answer(asked, settings, ledger, may_begin=begins)
         except TransportError:
-            raise _RefusalError("refused_step") from None
+            raise RefusalError("refused_step") from None
         return {"answer": step_answer(self._key, asked, study.digest, answer)}
 
     def _masked(self, asked: Request, enclosed: str, study: Study, vault: Vault) -> dict[str, Any]:
         """Return the site's masked numbers. The mask is drawn and on disk first; then the price is paid."""
-        settings = _settings(study)
+        settings = secure_settings_of(study)
         questions = study.site_questions()
         count = sum(len(each.noise(study.schema).scales) for each in questions)
         try:
             mask, members = self._sessions.mask(asked, enclosed, settings, vault.ledger, count)
         except TransportError:
-            raise _RefusalError("refused_step") from None
+            raise RefusalError("refused_step") from None
         part = vault.contribute(questions, session=study.digest, members=members, honest=settings.honest, mask=mask)
         return masked_answer(self._key, study.digest, members, part)
 
@@ -234,7 +223,10 @@ class Site(metaclass=Constructor):
         """Create the ledger that the policy describes, once."""
         budget = Budget(**self.policy.budget)
         address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
-        ledger = Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
+        first, *others = self.policy.versions
+        ledger = Ledger.create(address, budget, as_of=first, witness=witness)
+        for each in others:
+            ledger.add_version(each)
         record_state(self._folder, self.audit_log, ledger)
         return ledger
 
@@ -252,7 +244,7 @@ class Site(metaclass=Constructor):
         return receipts_in(json.loads(response)) if response else ()
 
     def _vault(self, study: Study, ledger: str | Ledger) -> Vault:
-        policy = self.policy
+        policy = self.policy.serving(study.table)
         engine = f"{policy.memory_bytes * 6 // 10**7} MB"  # the rest of the process needs the remainder
         return Vault(
             address_in(self._folder, policy.table),
@@ -261,6 +253,7 @@ class Site(metaclass=Constructor):
             budget=Budget(**policy.budget),
             as_of=policy.as_of,
             resources=Resources(memory=engine, progress=False),
+            mapping=policy.mapping,
         )
 
     @property
@@ -279,16 +272,22 @@ class Site(metaclass=Constructor):
         decided = [entry.sealed for entry in self.audit_log.counting(digest)]
         if not decided:
             return "undecided"
+        document = {"requester": ""} if text is None else tomllib.loads(text)
         return status_of(
             decided,
             self.people if text is not None else People(),
             site=self.policy.site,
             study=digest,
-            requester="" if text is None else tomllib.loads(text)["requester"],
+            requester=document["requester"],
             requesters=self.policy.requesters,
             approvals=self.policy.approvals,
             days=self.policy.approval_days,
+            mapping=self.mapping_of(document.get("table", "")),
         )
+
+    def mapping_of(self, table: str) -> str:
+        """Return the digest of the mapping by which a table is read; empty where it is read as studies declare it."""
+        return self.policy.serving(table).mapping.digest
 
     def studies(self) -> list[ReceivedStudy]:
         """Return every study that this site received, oldest first. A file that was changed does not stop the list."""
@@ -312,12 +311,13 @@ class Site(metaclass=Constructor):
         found = set()
         with contextlib.suppress(LedgerError):
             ledger = self.ledger()
-            units = ledger.versions.get(self.policy.as_of)
             for digest in sorted(self.audit_log.decided() - self.answered):
                 text = self.inbox.intact(digest)
                 if text is not None and self._status(digest, text) in {"approved", "expired"}:
                     with contextlib.suppress(DpcausalError):  # what this version cannot read, it does not answer
-                        found.update([digest] if is_paid(Study.from_toml(text), self.policy, ledger, units) else [])
+                        study = Study.from_toml(text)
+                        units = self._units(ledger, study)
+                        found.update([digest] if is_paid(study, self.policy, ledger, units) else [])
         return frozenset(found)
 
     def _received(self, digest: str, *, is_decided: bool, is_answered: bool, is_owed: bool) -> ReceivedStudy:
@@ -356,7 +356,7 @@ class Site(metaclass=Constructor):
         return Review(
             study=study,
             digest=digest,
-            policy=self.policy,
+            policy=self.policy.serving(study.table),
             n=n,
             ledger=ledger,
             status=self.status(digest),
@@ -375,8 +375,7 @@ class Site(metaclass=Constructor):
         Args:
             besides: The digest of a study that is left out.
         """
-        units = ledger.versions.get(self.policy.as_of)
-        found = dict[str, Due]()
+        found = dict[str, tuple[str, Due]]()
         for digest in sorted(self.audit_log.decided() - self.answered - {besides}):
             text = self.inbox.intact(digest)
             if text is None or self._status(digest, text) != "approved":
@@ -384,8 +383,12 @@ class Site(metaclass=Constructor):
             with contextlib.suppress(DpcausalError):  # what this version cannot read, it does not answer
                 study = Study.from_toml(text)
                 if not objections(self.policy, study):
-                    found[digest] = due_of(study, self.policy, ledger, units)
+                    found[digest] = study.requester, due_of(study, self.policy, ledger, self._units(ledger, study))
         return Committed.of(found, ledger)
+
+    def _units(self, ledger: Ledger, study: Study) -> int | None:
+        """Return the number of units of a study's table; None before its first answer."""
+        return ledger.versions.get(self.policy.serving(study.table).as_of)
 
     def check_ledger(self, review: Review) -> None:
         """Raise if the ledger would prevent an answer.
@@ -396,7 +399,7 @@ class Site(metaclass=Constructor):
         ledger.check_budget(Budget(**self.policy.budget))
         if review.n is not None:
             data_set = DataSet.of(review.study.schema)
-            ledger.check_data_set(self.policy.as_of, data_set, review.n)
+            ledger.check_data_set(review.policy.as_of, data_set, review.n)
         self._check_confirmed()
 
     def decide(self, sealed: str) -> str:
@@ -409,7 +412,8 @@ class Site(metaclass=Constructor):
         """
         digest = claimed_decision(sealed).study
         study = Study.from_toml(self.inbox.text(digest))
-        decision, person = verified_decision(sealed, self.people, site=self.policy.site, study=digest)
+        mapping = self.mapping_of(study.table)
+        decision, person = verified_decision(sealed, self.people, site=self.policy.site, study=digest, mapping=mapping)
         if decision.kind == "approve":
             check_requester(person, study.requester, self.policy.requesters)
             self._check_allowed(study)
@@ -447,52 +451,8 @@ class Site(metaclass=Constructor):
             )
 
 
-def _code_of(error: Exception) -> Code:
-    """Return the code that a requester receives for an error. Its text stays here, because it may quote the table."""
-    match error:
-        case _RefusalError():
-            return error.code
-        case SessionError():
-            return "refused_step"
-        case MemoryError() | EngineError():
-            return "stopped"
-        case _:
-            return "failed"
-
-
 def _is_owed(asked: Request, study: str, late: Code, ledger: Ledger) -> bool:
     """Return whether something was debited for what is asked too late; a round of a sum ends with its deadline."""
     if asked.ask in STEPS:
         return late == "undecided" and ledger.is_debited(session_request(study))
     return asked.ask == "releases" and ledger.is_debited_for(study)
-
-
-def _about(body: str, site: str) -> Message:
-    """Return a refusal of whatever is in a text, in the version of the protocol in which it was asked."""
-    try:
-        asked = Request.from_json(body)
-    except TransportError:
-        return Message(request=digest_of_text(body), study="", site=site, code="failed")
-    return Message(request=asked.id, study="", site=site, code="failed", version=asked.version)
-
-
-def _read(body: str, requester: str) -> tuple[Request, Study]:
-    """Read a request and its study."""
-    try:
-        request = Request.from_json(body)
-        study = Study.from_toml(request.study)
-    except Exception:  # noqa: BLE001 (a hostile text may break in ways that nobody listed)
-        raise _RefusalError("unreadable") from None
-    if study.requester != requester:
-        raise _RefusalError("unknown_requester")
-    if request.ask not in ("facts", "withdraw") and (request.ask in STEPS) != (study.secure_settings is not None):
-        raise _RefusalError("unreadable")  # a secure sum is never answered with plain releases, nor the reverse
-    return request, study
-
-
-def _settings(study: Study) -> SecureSettings:
-    """Return the terms of a study that was read as one of secure sums."""
-    settings = study.secure_settings
-    if settings is None:
-        raise _RefusalError("unreadable")
-    return settings

@@ -103,10 +103,10 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         ledger = open_ledger(folder, policy)
         ledger.verify()
         ledger.check_budget(Budget(**policy.budget))
-        if policy.as_of not in ledger.versions:
-            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(policy.as_of)}"
+        if unknown := [each for each in policy.versions if each not in ledger.versions]:
+            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(unknown[0])}"
             raise LedgerError(
-                problem=f"The ledger does not know the version {policy.as_of} of the data, which policy.toml names",
+                problem=f"The ledger does not know the version {unknown[0]} of the data, which policy.toml names",
                 hint=f"declare it with: {declare}.",
             )
     except DpcausalError as error:
@@ -114,19 +114,22 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         return
     witnessed = "its witness and " if policy.witness else ""
     yield Check("ledger", HEALTHY, f"whole, with {witnessed}all receipts", value=True)
-    yield _budget(folder, ledger)
+    yield _budget(folder, policy, ledger)
 
 
-def _budget(folder: Path, ledger: Ledger) -> Check:
+def _budget(folder: Path, policy: Policy, ledger: Ledger) -> Check:
     """Return what is spent, what approved studies will cost, and what is left before they are answered."""
     spent, left = ledger.spent, ledger.remaining
+    shares = [share for name in policy.requester_budgets if (share := ledger.share(policy.requester(name)))]
     value = {"spent": asdict(spent), "left": asdict(left)}
+    value |= {f"left for {each.requester}": asdict(each.left) for each in shares}
+    limits = "".join(f"; {each}" for each in shares)
     try:
         committed = _site(folder).committed(ledger)
     except DpcausalError:  # the check of what waits names it
-        return Check("budget", HEALTHY, f"spent {spent}; left {left}", value)
+        return Check("budget", HEALTHY, f"spent {spent}; left {left}{limits}", value)
     value["committed"] = asdict(committed.price)
-    words = f"spent {spent}; committed {committed.price}; left {left}"
+    words = f"spent {spent}; committed {committed.price}; left {left}{limits}"
     if committed.left is None:
         return Check("budget", ATTENTION, f"{words}: too little for all approved studies", value)
     return Check("budget", HEALTHY, words, value)

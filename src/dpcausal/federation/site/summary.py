@@ -66,7 +66,8 @@ def _about(study: Study, n: int | None) -> str:
     unit = study.schema.unit
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     columns = ", ".join(dict.fromkeys(filter(None, read)))
-    whole = "every unit of the table" if n is None else f"all {n:,} units of the table"
+    table = f"the table {study.table}" if study.table else "the table"
+    whole = f"every unit of {table}" if n is None else f"all {n:,} units of {table}"
     described = f"In the requester's words: {study.eligibility}. " if study.eligibility else ""
     return f"{described}The study reads the columns {columns} of {whole}."
 
@@ -95,6 +96,9 @@ def _cost(ledger: Ledger | None, consequences: Consequences | None, problem: str
         return "Nothing: the ledger cannot be used, so there is no answer."
     if not consequences.due:
         return "Nothing: all that it asks was answered before, and the same answer is sent again."
+    limit = consequences.share
+    if limit and limit.after is None:
+        return f"More than is left of what {limit.requester} may spend, so this site would not answer: {limit}."
     if consequences.left is None:
         return "More than is left of the budget, so this site would not answer, and nothing is spent."
     epsilon = ledger.remaining.epsilon - consequences.left.epsilon
@@ -117,6 +121,8 @@ def _left(ledger: Ledger | None, consequences: Consequences | None, pending: Pri
         words += f"; other approved studies will take {consequences.committed.price.epsilon:g} of it"
     if pending is not None and pending.parts:
         words += f"; other studies that wait for a decision would take at most {pending.epsilon:g}"
+    if consequences and consequences.share:
+        words += f"; {consequences.share}"
     return f"{words}. The budget is for the life of the table: it is not renewed each year, and cannot be raised."
 
 

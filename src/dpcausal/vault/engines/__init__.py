@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import EngineError, TableError
+from dpcausal.schema.mapping import ColumnMapping
 from dpcausal.schema.schema import Schema
 from dpcausal.utils.arrays import Int64s
 
@@ -206,3 +207,17 @@ class ObservedEngine:
         """Return all rows at once; see `Engine.collect`."""
         with self._reading("collect"):
             return self._engine.collect(columns, limit, kernel, whole=whole)
+
+
+class MappedEngine(ObservedEngine):
+    """An engine over a table with names and codes of its own, seen through schemas that have others."""
+
+    __slots__ = ("_mapping",)
+
+    def __init__(self, engine: Engine, mapping: ColumnMapping) -> None:
+        super().__init__(engine)
+        self._mapping = mapping
+
+    def with_schema(self, schema: Schema) -> Self:
+        """Return the same table seen through another schema; see `with_schema`."""
+        return super().with_schema(self._mapping.local(schema))
