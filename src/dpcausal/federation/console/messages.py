@@ -13,6 +13,7 @@ from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
 from dpcausal.release import Receipt, Release, joint_price, receipts_in
 from dpcausal.study.study import Study
+from dpcausal.utils.text import format_number
 
 MOST_SHOWN = 200
 """The most numbers of one answer that a page lists; the message itself has all of them."""
@@ -49,6 +50,17 @@ class MessageAnswer:
     def shown(self) -> tuple[MessageNumber, ...]:
         """The numbers to show on a page: the first of many."""
         return self.numbers[:MOST_SHOWN]
+
+    @property
+    def noise(self) -> str:
+        """Its noise in words, with its size or the smallest and the largest of several."""
+        scales = [number.scale for number in self.numbers if number.scale is not None]
+        words = f"{self.family} noise"
+        if not scales:
+            return words
+        low, high = format_number(min(scales)), format_number(max(scales))
+        size = "scale" if self.family == "laplace" else "standard deviation"
+        return f"{words} of {size} {low}" + ("" if low == high else f" to {high}")
 
     @property
     def others(self) -> int:

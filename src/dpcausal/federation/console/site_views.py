@@ -72,6 +72,7 @@ class SitePages:
             decided=decided[::-1],
             changed=site.changed,
             needed=site.site.policy.approvals,
+            remaining=site.summary.remaining if site.summary else None,
         )
 
     def study(self, digest: str) -> str:
