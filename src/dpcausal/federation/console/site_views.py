@@ -1,14 +1,14 @@
 """The pages of a site's console."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from dpcausal.federation.console.login import Login, current_person, needs_role
+from dpcausal.federation.console.paging import filters, part_of
 from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.site.export import Format, exported
 from dpcausal.federation.site.log_entry import LogEntry
@@ -28,10 +28,7 @@ _EXPORTS: dict[str, tuple[Format, str]] = {
     "audit-log.csv": ("csv", "text/csv"),
 }
 _LABELS = {"audit-log.jsonl": "JSON lines", "audit-log.csv": "CSV"}
-_PAGE = 100
 _LONGEST_REASON = 1_000
-Item = TypeVar("Item")
-_FILTERS = ("kind", "who", "study", "since", "until")
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ class SitePages:
     def sent(self) -> str:
         """Return every response that left."""
         site = SiteFolder(self.folder)
-        found, place, pages_ = _page(site.responses())
+        found, place, pages_ = part_of(site.responses())
         return render_template(
             "sent.html", title="What left", responses=found, place=place, pages=pages_, names=site.names
         )
@@ -145,10 +142,10 @@ class SitePages:
 
     def log(self) -> str:
         """Return the audit log, filtered."""
-        chosen = {name: request.args.get(name, "").strip() for name in _FILTERS}
+        chosen = filters("kind", "who", "study", "since", "until")
         entries = SiteFolder(self.folder).entries
         kinds = sorted({entry.kind for entry in entries})
-        found, place, pages_ = _page(list(_chosen(entries, chosen))[::-1])
+        found, place, pages_ = part_of(list(_chosen(entries, chosen))[::-1])
         return render_template(
             "log.html",
             title="Audit log",
@@ -185,14 +182,6 @@ class SitePages:
             people_command="dpcausal site people",
             people_changes="added and removed",
         )
-
-
-def _page(items: Sequence[Item]) -> tuple[Sequence[Item], int, int]:
-    """Return the part of a list that the address asks for, its place, and the number of parts."""
-    pages = max(-(-len(items) // _PAGE), 1)
-    asked = request.args.get("page", "1")
-    place = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
-    return items[(place - 1) * _PAGE : place * _PAGE], place, pages
 
 
 def _chosen(entries: Iterable[LogEntry], chosen: dict[str, str]) -> Iterable[LogEntry]:
