@@ -43,6 +43,8 @@ def test_two_people_approve_and_the_site_answers(
     assert 'id="spent">ε 1<' in budget
     assert 'id="committed">ε 0<' in budget
     assert "anna" in budget
+    assert 'aria-label="Debits over time: epsilon 1 of 3"' in budget
+    assert 'aria-label="Responses by month: 1 answered (filled), 0 not"' in budget
     (message,) = (folder / "messages").iterdir()
     assert message.name[:12] in browser.get("/sent").text
     page = browser.get(f"/sent/{message.name}").text

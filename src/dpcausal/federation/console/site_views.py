@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from dpcausal.federation.console.login import Login, current_person, needs_role
+from dpcausal.federation.console.messages import responses_over_time
 from dpcausal.federation.console.paging import filters, part_of
+from dpcausal.federation.console.security import allow_style_attributes
 from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.site.export import Format, exported
 from dpcausal.federation.site.log_entry import LogEntry
@@ -111,11 +114,16 @@ class SitePages:
         site = SiteFolder(self.folder)
         if site.summary:
             self.login.state.note("verified", f"{site.summary.entries} entries")
+        figures = []
+        if site.summary:
+            figures = [site.summary.over_time(datetime.now(UTC).date()), responses_over_time(site.responses())]
+        allow_style_attributes()
         return render_template(
             "budget.html",
             title="Budget",
             site=site,
             summary=site.summary,
+            figures=figures,
             studies={digest: each.study for digest, each in site.studies.items()},
             verified=self.login.state.noted("verified"),
         )
