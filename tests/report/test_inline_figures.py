@@ -1,4 +1,6 @@
 import re
+from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -6,6 +8,7 @@ import dpcausal as dpc
 from dpcausal.page.axis import Axis
 from dpcausal.page.interval_figure import PARTS, IntervalFigure, named_widths, notebook_figure
 from dpcausal.planning.plan import plan
+from dpcausal.results.site_share import SiteShare
 from dpcausal.uncertainty.interval import NoiseTerm
 from tests.report.conftest import Made
 from tests.report.examples import EXAMPLES, federated
@@ -60,6 +63,21 @@ def test_federated_report_draws_every_site_that_answered() -> None:
     html = federated().to_html()
     assert "Forest plot of the effects at 3 sites: north" in html
     assert "Without an answer: coast." in html
+
+
+def test_forest_plot_of_many_sites_shows_those_with_the_largest_weights(made: Made) -> None:
+    share = SiteShare("", "answered", 100, estimate=0.1, standard_error=0.1)
+    sites = tuple(replace(share, site=f"site-{place:02d}", weight=place / 1_830) for place in range(61))
+    absent = tuple(SiteShare(f"absent-{place}", "did not answer") for place in range(11))
+    html = dpc.Report.of(made(sites=(*sites, *absent)), date=date(2026, 3, 1)).to_html()
+    drawn = html.partition('id="result"')[2].partition("</figure>")[0]
+    assert "Forest plot of the effects at 40 sites: site-60" in drawn
+    assert "site-21:" in drawn
+    assert "site-20:" not in drawn
+    assert "Shown are the 40 sites with the largest weights, of 61." in drawn
+    assert "61 of 72 sites answered." in html
+    assert "Without an answer" not in html
+    assert "absent-10" in html  # in the table of the appendix
 
 
 def test_notebook_shows_effect_and_plan_with_a_figure(made: Made, schema: dpc.Schema) -> None:

@@ -1,9 +1,12 @@
 import json
+import re
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from dpcausal import Study
 from dpcausal.errors import RefusedError
@@ -12,11 +15,14 @@ from dpcausal.federation.console.application import coordinator_console
 from dpcausal.federation.console.settings import Settings
 from dpcausal.federation.coordinator.coordinator import Coordinator
 from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.coordinator.roster import Member
 from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.operation.heartbeat import Heartbeat
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.protocol.transport import LocalTransport
 from dpcausal.federation.site.people import Person, add_person
 from dpcausal.federation.site.site import Site
+from dpcausal.federation.transports.mailbox.store import MailboxStore
 from tests.federation.console.conftest import ADDRESS, PASSWORD, Browser
 from tests.support.site_folders import approve_study
 
@@ -54,31 +60,92 @@ def browser(workspace: Path) -> Browser:
     return browser
 
 
-def test_matrix_shows_what_each_site_did(browser: Browser) -> None:
+def test_studies_show_how_many_sites_did_what(browser: Browser) -> None:
     page = browser.get("/").text
-    another, scores = page.split('<th scope="row">')[1:]
-    assert "scores" in scores
-    assert "badge answered" in scores
-    assert "badge silent" in scores
-    assert "1 of 2" in scores
-    assert "badge undecided" in another
-    assert "0 of 2" in another
+    another, scores = (counts(part) for part in page.split('<th scope="row">')[1:])
+    assert scores == {"answered": 1, "silent": 1}
+    assert another == {"undecided": 1, "silent": 1}
+    assert "ε 1</td>" in page
 
 
-def test_effect_is_computed_from_stored_answers_and_nothing_is_sent(
-    browser: Browser, workspace: Path, study: Study
-) -> None:
+def counts(page: str) -> dict[str, int]:
+    """Return the numbers of sites in each state, as a page has them."""
+    return {
+        state: int(number.replace(",", "")) for number, state in re.findall(r"</span>([0-9,]+) ([a-z ]+)</span>", page)
+    }
+
+
+def test_effect_is_reported_from_stored_answers_and_nothing_is_sent(browser: Browser, workspace: Path) -> None:
     store = Requests(workspace / "requests.db")
     requests = {text: request for request, _, text, _ in store.asked()}
     before = [(request, store.attempts(request)) for request in requests.values()]
-    page = browser.get(f"/effects/{next(iter(requests.values()))}").text
-    assert "95 % interval" in page
-    assert "south: did not answer" in page
+    shown = browser.get(f"/effects/{next(iter(requests.values()))}")
+    assert '<div class="verdict"><strong>' in shown.text
+    assert "confidence interval" in shown.text
+    assert "all sites: " in shown.text  # the forest plot
+    assert "1 of 2 sites answered. Without an answer: south." in shown.text
+    assert counts(shown.text) == {"answered": 1, "silent": 1}
+    assert shown.headers["Content-Security-Policy"].endswith("; style-src-attr 'unsafe-inline'")
+    assert "style-src-attr" not in browser.get("/").headers["Content-Security-Policy"]
+    report = browser.get(f"/effects/{next(iter(requests.values()))}/report.html")
+    assert report.headers["Content-Disposition"].startswith("attachment")
+    assert "<h2>Appendix</h2>" in report.text
     refused = browser.get(f"/effects/{list(requests.values())[1]}").text
-    assert "Answers of at least 1 of 2 sites" in refused
+    assert "No site has answered yet." in refused
     assert "<script" not in refused
     assert [(request, store.attempts(request)) for request in requests.values()] == before
     assert browser.get("/effects/none").status_code == 404
+    roster = workspace / "roster.toml"
+    roster.write_text(roster.read_text().replace("units = 400", "units = 401"))  # so that the answer counts no more
+    assert '<div class="verdict">' not in browser.get(f"/effects/{next(iter(requests.values()))}").text
+
+
+def test_pages_of_many_sites_are_short_and_filtered(browser: Browser, workspace: Path) -> None:
+    Workspace(workspace).admit_all({f"hospital-{place}": Member(f"{place:064x}") for place in range(1, 1_000)})
+    request = Requests(workspace / "requests.db").asked()[0][0]
+    for path, states in (("/", {}), (f"/effects/{request}", {"state": "silent"}), ("/sites", {"state": "never"})):
+        page = browser.get(path).text
+        assert len(page) < 60_000, path
+        if states:
+            assert page.count('<tr><th scope="row">') == 100
+            assert "Part 1 of 11" in page
+            assert "hospital-77<" not in page
+            found = browser.get(path, query_string={**states, "site": "HOSPITAL-77"}).text
+            assert found.count('<tr><th scope="row">') == 11
+            assert "hospital-779<" in found
+            assert "No such site" in browser.get(path, query_string={"state": "revoked"}).text
+    assert counts(browser.get("/").text.split("scores")[1]) == {"answered": 1, "silent": 1_000}
+
+
+def test_sites_are_heard_by_the_server_the_mailbox_and_messages(browser: Browser, workspace: Path) -> None:
+    assert states_of_sites(browser) == {"north": "within-an-hour", "south": "never"}  # by its message
+    now = time.time()
+    (workspace / "nvflare" / "server").mkdir(parents=True)
+    Heartbeat(now, sites={"south": now - 5_000}).write(workspace / "nvflare" / "server")
+    assert states_of_sites(browser)["south"] == "within-a-day"
+    Heartbeat(now, sites={"south": now - 800_000}).write(workspace / "nvflare" / "server")
+    assert states_of_sites(browser)["south"] == "longer-ago"
+    mailbox = workspace / "mailbox"
+    mailbox.mkdir()
+    settings = {"version": 1, "address": "https://mail.example", "database": "sqlite:///m.db", "requesters": {}}
+    settings["requesters"] = {"anna": "ab" * 32}
+    (mailbox / "mailbox.toml").write_text(tomli_w.dumps(settings))
+    store = MailboxStore(f"sqlite:///{mailbox}/m.db", 1)
+    assert "cannot" in browser.get("/sites").text  # its tables are missing
+    store.create({"anna": "ab" * 32})
+    assert store.invite("anna", "south", "pass", int(now) + 60)
+    assert store.join("south", "pass", "cd" * 32, "")
+    assert store.admit("site", "south", int(now * 1e6))[0] == "admitted"
+    assert states_of_sites(browser)["south"] == "within-an-hour"
+
+
+def states_of_sites(browser: Browser) -> dict[str, str]:
+    """Return when each site was last heard from, as the page of sites says."""
+    found = re.findall(
+        r'<th scope="row">(\w+)</th><td data-label="last heard[^"]*"><span class="badge ([a-z-]+)"',
+        browser.get("/sites").text,
+    )
+    return dict(found)
 
 
 def test_roster_shows_the_days_of_certificates(browser: Browser, workspace: Path) -> None:

@@ -1,4 +1,8 @@
+import html
 import json
+import os
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +43,8 @@ def test_two_people_approve_and_the_site_answers(
     assert 'id="spent">ε 1<' in budget
     assert 'id="committed">ε 0<' in budget
     assert "anna" in budget
+    assert 'aria-label="Debits over time: epsilon 1 of 3"' in budget
+    assert 'aria-label="Responses by month: 1 answered (filled), 0 not"' in budget
     (message,) = (folder / "messages").iterdir()
     assert message.name[:12] in browser.get("/sent").text
     page = browser.get(f"/sent/{message.name}").text
@@ -76,11 +82,20 @@ def test_no_page_opens_the_table(  # noqa: PLR0917 (fixtures)
     assert browser.decide(second).status_code == 302
 
 
-def test_waiting_shows_what_a_custodian_asks_first(browser: Browser, digest: str) -> None:
+def test_waiting_shows_what_a_custodian_asks_first(folder: Path, browser: Browser, digest: str) -> None:
     browser.login("adams")
     page = browser.get("/").text
     for words in ("scores", "Does treatment raise the score?", "anna", "ε 1", "allows it", "0 of 2", digest):
         assert words in page
+    assert "<dd>today<br>" in page
+    assert "ε 3 of the budget is left" in page
+    assert "Read and decide" in page
+    week = time.time() - 7 * 86_400
+    os.utime(folder / "studies" / f"{digest}.toml", (week, week))
+    assert "<dd>7 days ago<br>" in browser.get("/").text
+    browser.post("/logout")
+    browser.login("rita")
+    assert "Read and decide" not in browser.get("/").text
 
 
 def test_study_shows_review_text_changes_message_and_budget(
@@ -93,11 +108,15 @@ def test_study_shows_review_text_changes_message_and_budget(
     assert '<span class="comment"># ask the board</span>' in page
     assert '<span class="added">+epsilon = 1.5</span>' in page
     assert '<span class="removed">-epsilon = 1.0</span>' in page
-    assert "no earlier version" in browser.get(f"/studies/{digest}").text
+    assert "Changes since" not in browser.get(f"/studies/{digest}").text
     assert "arm_moments" in page  # the numbers that would leave, by name
     assert "laplace noise, scale" in page
     assert '"Of epsilon 3: 0 spent, 0 committed to other studies, this study 1.5, other pending studies 1"' in page
     assert "<dt>left after</dt><dd>ε 1.5</dd>" in page
+    assert "with laplace noise of scale" in page
+    text = page.split('<pre class="text">')[1].split("</pre>")[0]
+    shown = re.sub("<[^>]*>", "", text)
+    assert html.unescape(shown).rstrip("\n") == Site(folder).inbox.text(newer).rstrip("\n")  # whole, as it is signed
 
 
 def test_study_begins_in_plain_words_and_names_what_it_assumes(
@@ -105,7 +124,7 @@ def test_study_begins_in_plain_words_and_names_what_it_assumes(
 ) -> None:
     browser.login("adams")
     page = browser.get(f"/studies/{digest}").text
-    assert page.index("who asks") < page.index("for how long") < page.index("Budget before and after")
+    assert page.index("who asks") < page.index("for how long") < page.index("The text that is signed")
     assert "Epsilon 1, 33% of the epsilon 3 that all studies of this table may spend together" in page
     assert "(from a table of 10,000 units)" in page
     assert "<code>dpcausal site review</code> at the command line shows the exact list" in page

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 
 from dpcausal.federation.console.messages import SentMessage
 from dpcausal.ledger import Budget, Ledger, Spending
+from dpcausal.page.time_figure import growth_svg
 from dpcausal.queries import queries_asked
 from dpcausal.study.study import Study
 
@@ -69,6 +71,21 @@ class BudgetSummary:
     def by_requester(self, studies: Mapping[str, Study]) -> dict[str, Spending]:
         """Return what was spent for each requester."""
         return self._summed(lambda debit: studies[debit.study].requester if debit.study in studies else "unknown")
+
+    def over_time(self, until: date) -> str:
+        """Return a figure of what was spent by day, and the whole budget."""
+        days = dict[date, float]()
+        for debit in self.debits:
+            day = date.fromisoformat(debit.day[:10])
+            days[day] = days.get(day, 0.0) + debit.epsilon
+        whole, spent = self.budget.epsilon, math.fsum(days.values())
+        return growth_svg(
+            days,
+            limit=whole,
+            until=until,
+            label=f"Debits over time: epsilon {spent:g} of {whole:g}",
+            limit_label=f"budget {whole:g}",
+        )
 
     def by_month(self) -> dict[str, Spending]:
         """Return what was spent in each month."""

@@ -2,18 +2,23 @@
 
 from pathlib import Path
 
-from flask import Blueprint, abort, render_template
+from flask import Blueprint, Response, abort, render_template
 
 from dpcausal.errors import DpcausalError
-from dpcausal.federation.console.coordinator_folder import CoordinatorFolder
+from dpcausal.federation.console.coordinator_folder import HEARD, STATES, CoordinatorFolder
 from dpcausal.federation.console.login import Login, current_person
+from dpcausal.federation.console.paging import filters, part_of
+from dpcausal.federation.console.security import allow_style_attributes
 from dpcausal.federation.site.people import People
+from dpcausal.report.figures.inline import effect_figure, site_figure
 
 MENU = (
     ("coordinator.studies", "Studies"),
     ("coordinator.roster", "Sites"),
     ("coordinator.people", "People"),
 )
+_STUDIES = 25
+"""The most studies of a page: each is counted over all its sites."""
 
 
 def coordinator_pages(folder: Path, login: Login) -> Blueprint:
@@ -23,26 +28,75 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
     @pages.get("/")
     def studies() -> str:
         workspace = CoordinatorFolder(folder)
+        found, place, parts = part_of(workspace.studies, _STUDIES)
         return render_template(
-            "matrix.html", title="Studies", studies=workspace.studies, sites=sorted(workspace.roster.sites)
+            "studies.html",
+            title="Studies",
+            studies=[(each, workspace.progress(each)) for each in found],
+            sites=len(workspace.roster.sites),
+            place=place,
+            parts=parts,
         )
 
     @pages.get("/effects/<name>")
     def effect(name: str) -> str:
         workspace = CoordinatorFolder(folder)
         asked = workspace.study(name) or abort(404)
-        found, problem = None, ""
-        try:
-            found = workspace.effect(asked)
-        except DpcausalError as error:
-            problem = f"{error.problem}."
-        return render_template("effect.html", title=asked.study.name, asked=asked, effect=found, problem=problem)
+        progress, chosen = workspace.progress(asked), filters("state", "site")
+        report, problem = None, "No site has answered yet."
+        if "answered" in progress.counts:
+            try:
+                report = workspace.report(asked)
+            except DpcausalError as error:
+                problem = f"{error.problem}."
+        found, place, parts = part_of(
+            [each for each in progress.cells.items() if _chosen(each[0], each[1].state, chosen)]
+        )
+        allow_style_attributes()
+        return render_template(
+            "effect.html",
+            title=asked.study.name,
+            asked=asked,
+            report=report,
+            figures=[*effect_figure(report), *site_figure(report)] if report else [],
+            problem=problem,
+            progress=progress,
+            sites=found,
+            states=STATES,
+            chosen=chosen,
+            place=place,
+            parts=parts,
+        )
+
+    @pages.get("/effects/<name>/report.html")
+    def report(name: str) -> Response:
+        workspace = CoordinatorFolder(folder)
+        found = workspace.report(workspace.study(name) or abort(404))
+        headers = {"Content-Disposition": f'attachment; filename="report-{name[:12]}.html"'}
+        return Response(found.to_html(), mimetype="text/html", headers=headers)
 
     @pages.get("/sites")
     def roster() -> str:
         workspace = CoordinatorFolder(folder)
+        contacts, problem = workspace.contacts()
+        chosen = filters("state", "site")
+        wanted = [site for site, each in contacts.items() if _chosen(site, each.state, chosen)]
+        found, place, parts = part_of(wanted)
+        counts = {state: sum(each.state == state for each in contacts.values()) for state in HEARD}
+        certificates = workspace.certificates()
         return render_template(
-            "roster.html", title="Sites", sites=workspace.roster.sites, certificates=workspace.certificates()
+            "roster.html",
+            title="Sites",
+            sites={site: workspace.roster.sites[site] for site in found},
+            contacts=contacts,
+            counts=counts,
+            problem=problem,
+            certificates=certificates,
+            others=[each for each in certificates.values() if each.name not in contacts],
+            states=HEARD,
+            chosen=chosen,
+            place=place,
+            parts=parts,
         )
 
     @pages.get("/people")
@@ -60,3 +114,8 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
         )
 
     return pages
+
+
+def _chosen(site: str, state: str, chosen: dict[str, str]) -> bool:
+    """Return whether a filter of sites selects one."""
+    return chosen["state"] in {"", state} and chosen["site"].casefold() in site.casefold()

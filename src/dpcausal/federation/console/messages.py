@@ -11,8 +11,10 @@ from dpcausal.federation.protocol.messages import VERSION
 from dpcausal.federation.site.consequences import ANY_UNITS
 from dpcausal.federation.site.log_entry import LogEntry
 from dpcausal.federation.site.policy import Policy
+from dpcausal.page.time_figure import months_svg
 from dpcausal.release import Receipt, Release, joint_price, receipts_in
 from dpcausal.study.study import Study
+from dpcausal.utils.text import format_number
 
 MOST_SHOWN = 200
 """The most numbers of one answer that a page lists; the message itself has all of them."""
@@ -49,6 +51,17 @@ class MessageAnswer:
     def shown(self) -> tuple[MessageNumber, ...]:
         """The numbers to show on a page: the first of many."""
         return self.numbers[:MOST_SHOWN]
+
+    @property
+    def noise(self) -> str:
+        """Its noise in words, with its size or the smallest and the largest of several."""
+        scales = [number.scale for number in self.numbers if number.scale is not None]
+        words = f"{self.family} noise"
+        if not scales:
+            return words
+        low, high = format_number(min(scales)), format_number(max(scales))
+        size = "scale" if self.family == "laplace" else "standard deviation"
+        return f"{words} of {size} {low}" + ("" if low == high else f" to {high}")
 
     @property
     def others(self) -> int:
@@ -132,6 +145,16 @@ def responses(folder: Path, entries: Sequence[LogEntry]) -> list[Response]:
             sent = messages.get(entry.request) if entry.code == "answered" else None
             found.append(Response(entry.at, entry.who, entry.study, entry.code, entry.request, sent))
     return found[::-1]
+
+
+def responses_over_time(found: Sequence[Response]) -> str:
+    """Return a figure of the responses of each month: those with an answer, and above them the others."""
+    months = dict[str, list[int]]()
+    for each in found:
+        months.setdefault(each.day[:7], [0, 0])[each.code != "answered"] += 1
+    answered, others = (sum(counts[place] for counts in months.values()) for place in (0, 1))
+    words = f"{answered:,} answered (filled), {others:,} not"
+    return months_svg(months, label=f"Responses by month: {words}")
 
 
 def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[tuple[MessageAnswer, ...], str]:

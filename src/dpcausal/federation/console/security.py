@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import cast
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, abort, current_app, render_template, request, session
+from flask import Flask, Response, abort, current_app, g, render_template, request, session
 from werkzeug.exceptions import HTTPException, SecurityError
 
 from dpcausal.errors import DpcausalError
@@ -15,6 +15,7 @@ from dpcausal.federation.console.state import State
 from dpcausal.federation.operation.deadline_worker import end_deadline
 
 _LARGEST_FORM = 20_000
+_STYLES = "; style-src-attr 'unsafe-inline'"
 _WORDS = {
     400: "The request could not be understood.",
     403: "You may not do this.",
@@ -47,7 +48,7 @@ def secure(app: Flask, settings: Settings, state: State, *, behind_proxy: bool) 
     def add_headers(response: Response) -> Response:
         response.headers.update(
             {
-                "Content-Security-Policy": policy,
+                "Content-Security-Policy": policy + (_STYLES if g.get("style_attributes") else ""),
                 "X-Content-Type-Options": "nosniff",
                 "X-Frame-Options": "DENY",
                 "Referrer-Policy": "same-origin",
@@ -67,6 +68,11 @@ def secure(app: Flask, settings: Settings, state: State, *, behind_proxy: bool) 
     app.register_error_handler(DpcausalError, _refusal_page)
     app.register_error_handler(Exception, _failure_page)
     app.jinja_env.globals["csrf_token"] = lambda: current_session().csrf_token()
+
+
+def allow_style_attributes() -> None:
+    """Let the page of this request have style attributes, as the figures of a report have, and nothing else."""
+    g.style_attributes = True
 
 
 def _add_checks(app: Flask, settings: Settings, *, behind_proxy: bool) -> None:

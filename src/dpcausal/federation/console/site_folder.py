@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
@@ -55,6 +55,11 @@ class Received:
     free: bool
     answered: bool
     owed: str = ""
+
+    @property
+    def age(self) -> int:
+        """The number of days since it was received."""
+        return (datetime.now(UTC).date() - date.fromisoformat(self.received)).days
 
 
 @dataclass(frozen=True)

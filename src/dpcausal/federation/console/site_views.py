@@ -1,14 +1,17 @@
 """The pages of a site's console."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from dpcausal.federation.console.login import Login, current_person, needs_role
+from dpcausal.federation.console.messages import responses_over_time
+from dpcausal.federation.console.paging import filters, part_of
+from dpcausal.federation.console.security import allow_style_attributes
 from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.site.export import Format, exported
 from dpcausal.federation.site.log_entry import LogEntry
@@ -28,10 +31,7 @@ _EXPORTS: dict[str, tuple[Format, str]] = {
     "audit-log.csv": ("csv", "text/csv"),
 }
 _LABELS = {"audit-log.jsonl": "JSON lines", "audit-log.csv": "CSV"}
-_PAGE = 100
 _LONGEST_REASON = 1_000
-Item = TypeVar("Item")
-_FILTERS = ("kind", "who", "study", "since", "until")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class SitePages:
             decided=decided[::-1],
             changed=site.changed,
             needed=site.site.policy.approvals,
+            remaining=site.summary.remaining if site.summary else None,
         )
 
     def study(self, digest: str) -> str:
@@ -113,11 +114,16 @@ class SitePages:
         site = SiteFolder(self.folder)
         if site.summary:
             self.login.state.note("verified", f"{site.summary.entries} entries")
+        figures = []
+        if site.summary:
+            figures = [site.summary.over_time(datetime.now(UTC).date()), responses_over_time(site.responses())]
+        allow_style_attributes()
         return render_template(
             "budget.html",
             title="Budget",
             site=site,
             summary=site.summary,
+            figures=figures,
             studies={digest: each.study for digest, each in site.studies.items()},
             verified=self.login.state.noted("verified"),
         )
@@ -125,7 +131,7 @@ class SitePages:
     def sent(self) -> str:
         """Return every response that left."""
         site = SiteFolder(self.folder)
-        found, place, pages_ = _page(site.responses())
+        found, place, pages_ = part_of(site.responses())
         return render_template(
             "sent.html", title="What left", responses=found, place=place, pages=pages_, names=site.names
         )
@@ -144,10 +150,10 @@ class SitePages:
 
     def log(self) -> str:
         """Return the audit log, filtered."""
-        chosen = {name: request.args.get(name, "").strip() for name in _FILTERS}
+        chosen = filters("kind", "who", "study", "since", "until")
         entries = SiteFolder(self.folder).entries
         kinds = sorted({entry.kind for entry in entries})
-        found, place, pages_ = _page(list(_chosen(entries, chosen))[::-1])
+        found, place, pages_ = part_of(list(_chosen(entries, chosen))[::-1])
         return render_template(
             "log.html",
             title="Audit log",
@@ -184,14 +190,6 @@ class SitePages:
             people_command="dpcausal site people",
             people_changes="added and removed",
         )
-
-
-def _page(items: Sequence[Item]) -> tuple[Sequence[Item], int, int]:
-    """Return the part of a list that the address asks for, its place, and the number of parts."""
-    pages = max(-(-len(items) // _PAGE), 1)
-    asked = request.args.get("page", "1")
-    place = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
-    return items[(place - 1) * _PAGE : place * _PAGE], place, pages
 
 
 def _chosen(entries: Iterable[LogEntry], chosen: dict[str, str]) -> Iterable[LogEntry]:

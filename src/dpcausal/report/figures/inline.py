@@ -9,6 +9,8 @@ from dpcausal.page.site_figure import SiteLine, site_svg
 from dpcausal.report.section import InlineFigure, ReportInputs
 
 _LEVEL = NormalDist().inv_cdf(0.975)
+_MOST_SITES = 40
+"""A forest plot of more sites shows those with the largest weights."""
 
 
 def effect_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
@@ -66,8 +68,9 @@ def site_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
     """Return a forest plot of the sites; none where no site has an estimate of its own."""
     effect, scale = report.effect, report.scale
     times = 100 if scale.risks else 1
-    lines = []
-    for share in effect.sites:
+    lines, known = [], [share for share in effect.sites if share.estimate is not None]
+    many = len(known) > _MOST_SITES
+    for share in sorted(known, key=lambda each: -(each.weight or 0.0))[:_MOST_SITES] if many else known:
         if share.estimate is not None:
             error = _LEVEL * (share.standard_error or 0.0)
             ends = (share.estimate - error, share.estimate + error)
@@ -84,6 +87,7 @@ def site_figure(report: ReportInputs) -> tuple[InlineFigure, ...]:
     )
     svg = site_svg(lines, title=_axis_title(report), alt=alt)
     key = "Squares: sites, sized by weight, empty if left out. Diamond: pooled. Lines: 95 % intervals."
+    key += f" Shown are the {_MOST_SITES} sites with the largest weights, of {len(known):,}." if many else ""
     return (InlineFigure(svg, f'<span class="quiet">{html_text(key)}</span>'),)
 
 

@@ -11,6 +11,9 @@ from dpcausal.report.verdict import BALANCE
 from dpcausal.study.study import Study
 from dpcausal.utils.text import capitalised
 
+_MOST_NAMES = 10
+"""The first page names so many sites without an answer; the appendix names all."""
+
 _PROTECTED = {
     "record": (
         "Replacing any one unit's record changes the probability of this result by at most a factor of {factor} "
@@ -160,7 +163,7 @@ def _sites(report: ReportInputs) -> str:
     if not sites:
         return ""
     absent = [each.site for each in sites if each.n is None]
-    without = f" Without an answer: {', '.join(absent)}." if absent else ""
+    without = f" Without an answer: {', '.join(absent)}." if 0 < len(absent) <= _MOST_NAMES else ""
     return f"{len(sites) - len(absent)} of {len(sites)} sites answered.{without}"
 
 
