@@ -4,6 +4,7 @@ import copy
 import datetime as dt
 import importlib
 import pickle
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner
 
 import dpcausal as dpc
@@ -18,6 +20,7 @@ from dpcausal.cli import app
 from dpcausal.errors import ArgumentError, DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
 from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.ledger.database import Database
 from dpcausal.utils.discovery import classes_in
 
 SCHEMA = dpc.Schema(
@@ -479,3 +482,72 @@ def test_a_report_of_a_file_refuses_the_study_of_another_estimator(tmp_path: Pat
 def test_slips_in_toml_are_answered_with_what_to_write(line: str, hint: str) -> None:
     with pytest.raises(StudyError, match=f"Hint: .*{hint}"):
         dpc.Study.from_toml(f"version = 2\n{line}\n")
+
+
+FUNCTIONS = [name for name in dpc.__all__ if type(getattr(dpc, name)).__name__ == "function"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_answers_an_unknown_argument(name: str) -> None:
+    with pytest.raises(DpcausalError, match=rf"write .*{name}\(|Write .*{name}\("):
+        getattr(dpc, name)(no_such_argument=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dpc.DoublyRobust(covariates=3), "names of covariates, not 3"),  # type: ignore[arg-type]
+        (lambda: dpc.Stratification(by=3), "names of covariates, not 3"),  # type: ignore[arg-type]
+        (lambda: dpc.Polynomial(2), "names of covariates, not 2"),  # type: ignore[arg-type]
+        (lambda: dpc.Winsorised("difference_in_means"), "an object of its class"),  # type: ignore[arg-type]
+        (lambda: dpc.plan("ols", REHEARSAL, dpc.Guarantee(epsilon=1)), "an object of its class"),  # type: ignore[arg-type]
+        (lambda: dpc.estimate_family(REHEARSAL, dpc.DifferenceInMeans(), epsilon=1), "a list of vaults"),  # type: ignore[arg-type]
+        (lambda: dpc.sequential_looks(3, planned_n=5), "a list of effects"),  # type: ignore[arg-type]
+        (lambda: dpc.adjusted_p_values(0.1), "a list of p-values"),  # type: ignore[arg-type]
+        (lambda: EFFECT.to_json("effect.json"), "to_json takes no argument"),  # type: ignore[call-arg]
+        (CURVE.effect, "curve.effect needs X"),
+        (lambda: dpc.Study.from_toml(STUDY).prepare(pd.DataFrame()), "a Vault, a Rehearsal"),  # type: ignore[arg-type]
+        (lambda: dpc.Site("no folder"), "There is no site in no folder"),  # type: ignore[arg-type]
+        (EFFECT.number_needed_to_treat, "a difference of risks"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_with_a_sentence(call: Any, words: str) -> None:
+    with pytest.raises(DpcausalError, match=words):
+        call()
+
+
+def test_overlap_and_balance_take_covariates_alike_and_strata_may_be_a_text() -> None:
+    assert dpc.Overlap(["x"]).covariates == dpc.Balance(["x"]).covariates == dpc.Overlap("x").covariates == ("x",)
+    assert dpc.Stratification(by="x + z").by == ("x", "z")
+
+
+def test_results_of_a_console_are_short() -> None:
+    planned = dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=1.0), covariates=[])
+    assert all(len(repr(each)) < 400 for each in (EFFECT, CURVE, planned))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("plan study.toml --n 5 --epsilon 2", "Epsilon is in the study file"),
+        ("ledger create a.db --budget 3", "The budget is --epsilon and --delta"),
+        ("ledger create a.db --epsilom 3", "--epsilon"),
+        ("run study.toml --seed 1", "Noise has no seed"),
+        ("plan table.csv --n 5", "table.csv is not a study"),
+    ],
+)
+def test_options_and_files_that_are_others_are_answered(
+    words: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(STUDY)
+    Path("table.csv").write_text("t,y\n0,1\n")
+    assert told in " ".join(CliRunner().invoke(app, words.split()).output.split())
+    assert "--json" not in CliRunner().invoke(app, words.split()).output
+
+
+def test_a_ledger_that_another_program_holds_says_so(tmp_path: Path) -> None:
+    locked = OperationalError("", {}, sqlite3.OperationalError("database is locked"))
+    locked.__cause__ = locked.orig
+    told = Database(tmp_path / "l.db")._failure(locked)
+    assert "is held by another program" in str(told)

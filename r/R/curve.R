@@ -44,27 +44,7 @@ tidy.dpcausal_curve <- function(x, at = NULL, conf.level = 0.95, ...) {
   rows <- ask("curve_lines", list(curve = x$json, level = conf.level, at = profiles))
   tibble::tibble(
     group = column_of(rows, "group", "text"), estimate = column_of(rows, "estimate", "number"),
-    std.error = column_of(rows, "standard_error", "number"), conf.low = column_of(rows, "low", "number"),
-    conf.high = column_of(rows, "high", "number"), no.interval = column_of(rows, "no_interval", "text")
+    std.error = column_of(rows, "std_error", "number"), conf.low = column_of(rows, "conf_low", "number"),
+    conf.high = column_of(rows, "conf_high", "number"), no.interval = column_of(rows, "no_interval", "text")
   )
-}
-
-#' Inspect a table before it is queried
-#'
-#' For the owner of the data only: what this returns is **not private**. It counts
-#' exactly, and quotes cells that do not read as declared. Do not share it, and do
-#' not choose bounds by it. It is refused where a site's policy forbids it.
-#'
-#' @param table The place of a table, such as `"visits.csv"`.
-#' @param schema A [dp_schema()].
-#' @return A character vector, one line for each finding.
-#' @examplesIf dpcausal::dp_available()
-#' file <- tempfile(fileext = ".csv")
-#' write.csv(data.frame(treat = 0:1, score = c("5", "about 6")), file, row.names = FALSE)
-#' dp_check(file, dp_schema(dp_treatment("treat"), dp_real("score", 0, 10)))
-#' @export
-dp_check <- function(table, schema) {
-  check_class(schema, "dpcausal_schema", "a schema", "declare one with dp_schema().")
-  check_class(table, "character", "the place of a table, such as \"visits.csv\"", "in R, look at a data frame itself.")
-  unlist(ask("check", list(schema = schema$document, table = whole_path(table))))
 }

@@ -67,7 +67,7 @@ tidy.dpcausal_effect <- function(x, conf.int = TRUE, conf.level = 0.95, ...) {
     term = ifelse(is.na(group), contrast, group),
     outcome = column_of(lines, "outcome", "text"),
     estimate = column_of(lines, "estimate", "number"),
-    std.error = column_of(lines, "standard_error", "number"),
+    std.error = column_of(lines, "std_error", "number"),
     sampling.sd = column_of(lines, "sampling_sd", "number"),
     between.sd = column_of(lines, "between_sd", "number"),
     privacy.sd = column_of(lines, "privacy_sd", "number"),
@@ -77,8 +77,8 @@ tidy.dpcausal_effect <- function(x, conf.int = TRUE, conf.level = 0.95, ...) {
     table$between.sd <- NULL
   }
   if (conf.int) {
-    table$conf.low <- column_of(lines, "low", "number")
-    table$conf.high <- column_of(lines, "high", "number")
+    table$conf.low <- column_of(lines, "conf_low", "number")
+    table$conf.high <- column_of(lines, "conf_high", "number")
   }
   table
 }
@@ -286,7 +286,7 @@ dp_sites <- function(effect) {
   tibble::tibble(
     site = column_of(effect$sites, "site", "text"), status = column_of(effect$sites, "status", "text"),
     nobs = column_of(effect$sites, "n", "whole"), estimate = column_of(effect$sites, "estimate", "number"),
-    std.error = column_of(effect$sites, "standard_error", "number"),
+    std.error = column_of(effect$sites, "std_error", "number"),
     weight = column_of(effect$sites, "weight", "number")
   )
 }

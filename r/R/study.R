@@ -72,10 +72,16 @@ dp_study_write <- function(study, file) {
 }
 
 read_text <- function(file) {
+  if (!file.exists(file)) {
+    stop_expected("StudyError", "a file that is there", file, "check its name and the working folder, getwd().")
+  }
   paste0(paste(readLines(file, encoding = "UTF-8", warn = FALSE), collapse = "\n"), "\n")
 }
 
 write_text <- function(text, file) {
+  if (!dir.exists(dirname(file))) {
+    stop_expected("StudyError", "a folder that is there", dirname(file), "create it, or correct its name.")
+  }
   connection <- file(file, open = "wb")
   on.exit(close(connection))
   writeBin(charToRaw(enc2utf8(text)), connection)

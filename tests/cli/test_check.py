@@ -287,3 +287,17 @@ def test_check_finds_dates_that_are_not_sorted_as_text(tmp_path: Path, days: lis
         write(tmp_path, schema, "arm,cost,who,day\n" + "".join(f"drug,1,a,{day}\n" for day in days))
         told = f"unit who: {count} ({count / 2:.1%}) of day are dates that are not sorted as text"
         assert (told in run(tmp_path).output) == (count > 0 and date_format is None)
+
+
+@pytest.mark.parametrize(
+    ("days", "declare"),
+    [(["24.12.2025", "01.02.2025"], "%d.%m.%Y"), (["12/24/2025"], "%m/%d/%Y"), (["24/12/2025"], "%d/%m/%Y")],
+)
+def test_check_suggests_the_format_of_dates(tmp_path: Path, days: list[str], declare: str) -> None:
+    seen = dpc.Real("seen", 0, 3650, since="2020-01-01")
+    schema = dpc.Schema(dpc.Treatment("arm", arms=("placebo", "drug")), COST, [seen])
+    write(tmp_path, schema, "arm,cost,seen\n" + "".join(f"drug,1,{day}\n" for day in days))
+    told = f'covariate seen: {len(days)} more cells are dates if you declare date_format = "{declare}"'
+    assert told in run(tmp_path).output
+    write(tmp_path, schema, "arm,cost,seen\ndrug,1,2025-12-24\ndrug,1,soon\n")
+    assert "more cells are dates" not in run(tmp_path).output

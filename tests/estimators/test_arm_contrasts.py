@@ -222,9 +222,9 @@ def test_effect_prints_tidies_and_survives_json() -> None:
     effect = dpc.ArmContrasts(contrasts="pairs").estimate(vault(columns(), schema_for()), epsilon=1.0)
     assert "dose=high against dose=low" in str(effect)
     assert dpc.Effect.from_json(effect.to_json()) == effect
-    frame = dpc.tidy(effect)
+    frame = dpc.tidy(effect, full=True)
     assert frame["group"].tolist()[1:] == list(effect.contrasts.names if effect.contrasts else ())
-    assert (frame["low"] < frame["estimate"]).all()
+    assert (frame["conf_low"] < frame["estimate"]).all()
     assert effect.relative_lift().estimate > 0
     assert "hold together" in dpc.Report.of(effect, date=date(2026, 1, 31)).to_html()
 

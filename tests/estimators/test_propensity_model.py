@@ -88,7 +88,7 @@ def test_score_survives_json_and_prints_its_price(vault: dpc.Vault) -> None:
     assert "paid" in str(score)
     assert score.noise_sd > 0
     assert json.loads(score.to_json())["release"]["receipt"]["digest"]
-    lines = dpc.tidy(score)
+    lines = dpc.tidy(score, full=True)
     assert list(lines["group"]) == list(score.coefficients)
     assert lines["estimate"].tolist() == list(score.coefficients.values())
     assert set(lines["outcome"]) == {"t"}

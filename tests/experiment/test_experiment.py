@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import dpcausal as dpc
 from dpcausal.cli import app
-from dpcausal.errors import BudgetExceededError, DpcausalError
+from dpcausal.errors import BudgetExceededError, DpcausalError, RefusedError
 from dpcausal.experiment.page import _table
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.uncertainty.interval import NoiseTerm, beyond, half_width, inverted_half_width
@@ -383,3 +383,15 @@ def test_units_within_is_where_privacy_widens_an_interval_by_that_share() -> Non
             (line,) = (each for each in experiment.rehearsed(n).lines if each.metric == metric)
             assert math.hypot(1, line.privacy_sd / line.sampling_sd) == pytest.approx(1 + within, rel=0.002)
     assert f"{experiment.rehearsed(10_000).units_within()['spent']:,}" in str(experiment.rehearsed(10_000))
+
+
+@pytest.mark.parametrize("within", [0, -0.1, float("nan"), "5 %"])
+def test_units_within_no_share_at_all_are_refused(within: float) -> None:
+    experiment = dpc.Experiment(
+        name="units",
+        treatment=dpc.Treatment("arm"),
+        metrics=[dpc.Metric(dpc.Binary("bought", missing=0))],
+        epsilon=1.0,
+    )
+    with pytest.raises(RefusedError, match="a share above 0"):
+        experiment.rehearsed(10_000).units_within(within)

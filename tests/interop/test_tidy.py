@@ -43,19 +43,19 @@ def groups(vault: dpc.Vault) -> dpc.EffectCurve:
 
 
 def lines(results: Any, **given: Any) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = dpc.tidy(results, backend="pyarrow", **given).to_pylist()
+    told: list[dict[str, Any]] = dpc.tidy(results, full=True, backend="pyarrow", **given).to_pylist()
     return told
 
 
 def test_warnings_are_in_the_frame(schema: dpc.Schema) -> None:
     effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=500), epsilon=1.0)
-    frame = dpc.tidy([effect, replace(effect, warnings=("beware.", "of this."))])
+    frame = dpc.tidy([effect, replace(effect, warnings=("beware.", "of this."))], full=True)
     assert list(frame.warnings.fillna("")) == ["", "beware. of this."]
 
 
 def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
     (line,) = lines(effect, level=0.8)
-    assert (line["low"], line["high"]) == effect.interval(0.8)
+    assert (line["conf_low"], line["conf_high"]) == effect.interval(0.8)
     assert line == line | {
         "control": "usual care",
         "treated": "drug",
@@ -63,7 +63,7 @@ def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
         "group": None,
         "site": None,
         "estimate": effect.estimate,
-        "standard_error": effect.standard_error,
+        "std_error": effect.standard_error,
         "sampling_sd": effect.sampling_sd,
         "between_sd": 0.0,
         "privacy_sd": effect.privacy_sd,
@@ -80,14 +80,25 @@ def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
     }
 
 
+def test_ten_columns_are_usual_and_p_values_only_where_they_hold(effect: dpc.Effect, groups: dpc.EffectCurve) -> None:
+    frame = dpc.tidy([effect, groups, replace(effect, no_interval="for a reason")], backend="pyarrow")
+    usual = "term estimate std_error conf_low conf_high p_value n estimator estimand epsilon"
+    assert frame.column_names == usual.split()
+    assert dpc.tidy(effect, full=True, backend="pyarrow").column_names[:10] == usual.split()
+    whole = "drug vs usual care on score"
+    assert frame["term"].to_pylist() == [whole, "ward=a", "ward=b", whole]
+    assert frame["p_value"].to_pylist() == [effect.p_value(), None, None, None]
+    assert frame["estimator"].to_pylist() == ["difference_in_means", *["subgroup_effects"] * 2, "difference_in_means"]
+
+
 def test_a_curve_has_a_line_for_each_profile(groups: dpc.EffectCurve) -> None:
     names, profiles = groups.examples()
     low, high = groups.effect_interval(profiles, simultaneous=True)
     told = lines(groups)
     assert [line["group"] for line in told] == names == ["ward=a", "ward=b"]
     assert [line["estimate"] for line in told] == groups.effect(profiles).tolist()
-    assert [line["low"] for line in told] == pytest.approx(low)
-    assert [line["high"] for line in told] == pytest.approx(high)
+    assert [line["conf_low"] for line in told] == pytest.approx(low)
+    assert [line["conf_high"] for line in told] == pytest.approx(high)
     assert {line["n"] for line in told} == {2_000}
 
 
@@ -106,14 +117,14 @@ def test_sites_stand_below_their_effect(effect: dpc.Effect) -> None:
     pooled = replace(effect, sites=SITES)
     whole, north, south = lines([pooled, *pooled.sites])
     assert (whole["site"], north["site"], south["site"]) == (None, "north", "south")
-    assert (north["estimate"], north["standard_error"], north["weight"], north["n"]) == (4.5, 1.5, 0.25, 300)
+    assert (north["estimate"], north["std_error"], north["weight"], north["n"]) == (4.5, 1.5, 0.25, 300)
     assert (south["status"], south["estimate"], south["n"]) == ("refused: no budget left", None, None)
 
 
 def test_what_was_refused_is_absent_and_says_why(effect: dpc.Effect, groups: dpc.EffectCurve) -> None:
     refused = [replace(effect, no_interval="for a reason"), replace(groups, no_interval="for a reason")]
     for line in lines([*refused, replace(effect, sampling_sd=None)]):
-        assert (line["low"], line["high"], line["level"]) == (None, None, None)
+        assert (line["conf_low"], line["conf_high"], line["level"]) == (None, None, None)
         assert line["no_interval"] in {"for a reason", "the sampling error was not asked for"}
         assert line["estimate"] is not None
     silent = replace(groups, no_interval="private", privacy=((0.0,) * 2,) * 2)
@@ -127,25 +138,25 @@ def test_a_rehearsal_has_errors_and_no_estimate() -> None:
     assert len(told) == 3
     for line in told:
         assert line["status"] == "rehearsed"
-        assert line["estimate"] is line["low"] is line["high"] is None
-        assert line["standard_error"] > 0
+        assert line["estimate"] is line["conf_low"] is line["conf_high"] is None
+        assert line["std_error"] > 0
 
 
 def test_frames_keep_types_and_absence(effect: dpc.Effect, groups: dpc.EffectCurve) -> None:
     """Through pandas and polars and back, nothing becomes NaN and no number a text."""
     results: Any = [effect, groups, replace(effect, no_interval="for a reason"), *SITES]
-    table = dpc.tidy(results, backend="pyarrow")
-    polars = dpc.tidy(results, backend="polars")
+    table = dpc.tidy(results, full=True, backend="pyarrow")
+    polars = dpc.tidy(results, full=True, backend="polars")
     assert isinstance(polars, pl.DataFrame)
     assert polars.to_dicts() == table.to_pylist()
     assert polars.schema["n"] == pl.Int64
-    pandas = dpc.tidy(results)
+    pandas = dpc.tidy(results, full=True)
     assert isinstance(pandas, pd.DataFrame)
     assert {name: str(kind) for name, kind in pandas.dtypes.items()} == {
         field.name: {"string": "string", "double": "Float64", "int64": "Int64"}[str(field.type)]
         for field in table.schema
     }
-    assert pandas["low"][3] is pd.NA
+    assert pandas["conf_low"][3] is pd.NA
     assert pa.Table.from_pandas(pandas, schema=table.schema, preserve_index=False).equals(table)
 
 

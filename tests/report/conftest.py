@@ -49,7 +49,7 @@ def like(study: dpc.Study, n: int = 1_000) -> dict[str, Any]:
     planned = study.rehearsed(n)
     return {
         name: getattr(planned, name)
-        for name in ("method", "estimand", "quantity", "target", "clip", "estimator", "declared")
+        for name in ("method", "estimand", "quantity", "target", "clip", "estimator", "declared", "is_risk_difference")
     }
 
 

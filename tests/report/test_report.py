@@ -534,7 +534,7 @@ def test_report_states_the_data_version_and_the_date_of_payment(made: Made, stud
     receipt = Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
     effect = made(receipts=(receipt,))
     assert dpc.Effect.from_json(effect.to_json()).as_of == "2026-06-30"
-    assert dpc.tidy(effect, backend="pyarrow")["as_of"].to_pylist() == ["2026-06-30"]
+    assert dpc.tidy(effect, full=True, backend="pyarrow")["as_of"].to_pylist() == ["2026-06-30"]
     for planned in (study, None):
         page = dpc.Report.of(effect, planned, date=date(2026, 9, 1)).to_html()
         assert "2026-06-30" in page

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -77,7 +78,7 @@ def _with_contrasts(effect: dpc.Effect) -> dpc.Effect:
         lambda effect, level: effect.risk_ratio(level),
         lambda effect, level: effect.relative_lift(level),
         lambda effect, level: effect.odds_ratio(level),
-        lambda effect, level: effect.number_needed_to_treat(level),
+        lambda effect, level: replace(effect, is_risk_difference=True).number_needed_to_treat(level),
         lambda effect, level: effect.arm_means.intervals(level),
         lambda effect, level: effect.arm_means.interval(effect.arms[0], level),
         lambda effect, level: EffectFamily({"score": effect}).intervals(level),

@@ -102,7 +102,7 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
         ({"requires": {"luck": {"epsilon": 1.0}}}, "overlap or balance, each with an epsilon"),
         ({"requires": {"overlap": {"by": ["ward"]}}}, "overlap or balance, each with an epsilon"),
         ({"requires": {"overlap": {"epsilon": 1.0, "covariates": ["height"]}}}, "height"),
-        ({"requires": {"balance": {"epsilon": 1.0, "off": ["age"]}}}, "parameters of balance out of covariates"),
+        ({"requires": {"balance": {"epsilon": 1.0, "off": ["age"]}}}, "balance has no parameter 'off'"),
         ({"pooling": "best"}, "pooling must be one of sums, automatic, minimum_variance"),
         ({"estimator": "difference_in_means"}, "must be one of those for average effects"),
         ({"epsilons": {"north": "much"}}, "epsilon and delta must be numbers"),
@@ -127,11 +127,15 @@ def test_a_study_that_contradicts_itself(changes: dict[str, Any], words: str) ->
         ("version = 2\n", "", "a study with version = 2, not no version"),
         ("version = 2\n", "version = 1\n", "asker is now requester, of is now covariates"),
         ('requester = "anna"', 'asker = "anna"', "not version = 2, asker"),
-        ("with_interval = true", 'of = ["age"]', "Hint: of is now covariates"),
+        ("with_interval = true", 'of = ["age"]', "no parameter 'of'"),
         ('name = "difference_in_means"', 'name = "means"', "needs a name out of arm_contrasts"),
         ('name = "difference_in_means"', 'name = "DoublyRobust"', "Hint: did you mean 'doubly_robust'? Write"),
         ('name = "difference_in_means"', 'name = "zzz"', "Hint: write for instance [estimator]"),
-        ("with_interval = true", "with_intervals = true", "parameters of difference_in_means out of with_interval"),
+        (
+            "with_interval = true",
+            "with_intervals = true",
+            "Hint: did you mean 'with_interval'? The parameters",
+        ),
     ],
 )
 def test_a_file_that_is_no_study(was: str, becomes: str, words: str) -> None:

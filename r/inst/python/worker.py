@@ -194,7 +194,7 @@ def estimate_curve(vault: int, estimator: Document, epsilon: float, delta: float
 def curve_lines(curve: str, level: float, at: Document | None = None) -> list[Document]:
     """Return the effects at profiles, with simultaneous intervals; they cost nothing."""
     read = dpcausal.EffectCurve.from_json(curve)
-    return _finite_lines(dpcausal.tidy(read, at=at, level=level, backend="pyarrow").to_pylist())
+    return _finite_lines(dpcausal.tidy(read, at=at, level=level, full=True, backend="pyarrow").to_pylist())
 
 
 def read_effect(text: str) -> Document:
@@ -278,7 +278,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def effect_document(effect: Effect) -> Document:
     """Return an effect as R keeps it: without loss, as text, and as the lines of tidy frames."""
-    sites = dpcausal.tidy(effect.sites, backend="pyarrow").to_pylist()
+    sites = dpcausal.tidy(effect.sites, full=True, backend="pyarrow").to_pylist()
     return {"json": effect.to_json(), "text": str(effect), "lines": _lines(effect, 0.95), "sites": _finite_lines(sites)}
 
 
@@ -299,9 +299,7 @@ def _scorecard(scorecard: dpcausal.Scorecard) -> Document:
 
 
 def _lines(effect: Effect, level: float) -> list[Document]:
-    rows: list[Document] = dpcausal.tidy(effect, level=level, backend="pyarrow").to_pylist()
-    rows[0]["p_value"] = None if effect.no_interval or effect.rehearsed else effect.p_value()
-    return _finite_lines(rows)
+    return _finite_lines(dpcausal.tidy(effect, level=level, full=True, backend="pyarrow").to_pylist())
 
 
 def _finite_lines(rows: list[Document]) -> list[Document]:

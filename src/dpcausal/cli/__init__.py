@@ -1,5 +1,6 @@
 """The command line: `dpcausal`."""
 
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version as version_of
@@ -65,6 +66,30 @@ class _FriendlyErrors(TyperGroup):
         except DpcausalError as error:
             typer.echo(f"Error: {error}", err=True)
             raise typer.Exit(3 if isinstance(error, CertificateError) else 2) from None
+        except Exception as error:
+            if type(error).__name__ == "NoSuchOption":  # of Click, which typer may hold within itself
+                _suggest(error)
+            raise
+
+
+_ELSEWHERE = {
+    "budget": "The budget is --epsilon and --delta.",
+    "epsilon": "Epsilon is in the study file.",
+    "delta": "Delta is in the study file.",
+    "n": "Write --n, with two hyphens.",
+    "seed": "Noise has no seed.",
+}
+"""What to do about options that people expect."""
+
+
+def _suggest(error: Any) -> None:  # noqa: ANN401 (see above)
+    """Suggest options whose names are alike without their hyphens, or say where it stands."""
+    name = error.option_name.lstrip("-")
+    parts = error.ctx.command.params if error.ctx else ()
+    known = {option.lstrip("-"): option for part in parts for option in part.opts if option.startswith("-")}
+    error.possibilities = [known[each] for each in get_close_matches(name, known)]
+    if name in _ELSEWHERE:
+        error.possibilities, error.message = [], f"{error.message.rstrip('.')}. {_ELSEWHERE[name]}"
 
 
 _MANY_SITES = {

@@ -10,7 +10,7 @@ from dpcausal.cli.site import account
 from dpcausal.errors import StudyError
 from dpcausal.federation.console.accounts import Accounts
 from dpcausal.federation.console.settings import KEY
-from dpcausal.federation.coordinator.workspace import Workspace as Folder
+from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.people import People, Person, add_person
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpcausal.federation.site.people import Role
 
 SiteFolder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The site's folder.")]
-Workspace = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The coordinator's workspace.")]
+WorkspaceFolder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The coordinator's workspace.")]
 Listen = Annotated[str, typer.Option(help="The address and port to listen on.")]
 BehindProxy = Annotated[
     bool, typer.Option("--behind-proxy", help="A proxy with TLS is before the console; console.toml has its address.")
@@ -48,7 +48,7 @@ def site_console(folder: SiteFolder, listen: Listen = "127.0.0.1:8480", *, behin
 
 
 def coordinator_console(
-    folder: Workspace, listen: Listen = "127.0.0.1:8481", *, behind_proxy: BehindProxy = False
+    folder: WorkspaceFolder, listen: Listen = "127.0.0.1:8481", *, behind_proxy: BehindProxy = False
 ) -> None:
     """Serve the pages of a coordinator, until stopped: studies and sites, certificates, effects."""
     from dpcausal.federation.console.server import serve  # noqa: PLC0415 (slow to load)
@@ -82,7 +82,7 @@ def set_password(folder: SiteFolder, login: AccountName) -> None:
         changes.audit_log.write("people", "", person.name, "given a new password at the console")
 
 
-def set_coordinator_password(folder: Workspace, login: AccountName) -> None:
+def set_coordinator_password(folder: WorkspaceFolder, login: AccountName) -> None:
     """Set the password of a local account at the coordinator's console; asked for, or read from standard input."""
     person, password = _asked_password(
         folder, login, "dpcausal federation add-person FOLDER NAME --role … --login LOGIN"
@@ -91,13 +91,13 @@ def set_coordinator_password(folder: Workspace, login: AccountName) -> None:
 
 
 def add_coordinator_person(
-    folder: Workspace,
+    folder: WorkspaceFolder,
     name: Annotated[str, typer.Argument(help="The person's name.")],
     role: Annotated[list[str], typer.Option(help="reader or operator; may be given several times.")],
     login: Annotated[str, typer.Option(help="The person's login at the console.")],
 ) -> None:
     """Add a person who may log in to the coordinator's console."""
-    _ = Folder(folder).roster  # raises unless this is a workspace
+    _ = Workspace(folder).roster  # raises unless this is a workspace
     person = Person(name, cast("tuple[Role, ...]", tuple(dict.fromkeys(role))), login=login)  # which checks the roles
     add_person(folder, person)
     typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")

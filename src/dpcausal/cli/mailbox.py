@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from dpcausal.cli.federation import Folder as Workspace
+from dpcausal.cli.federation import Folder as WorkspaceFolder
 from dpcausal.cli.federation import federation
 from dpcausal.cli.opened_mailbox import admit_joined_sites, client_of, opened_mailbox
 from dpcausal.cli.options import AsJson, print_table
@@ -18,7 +18,7 @@ from dpcausal.cli.private_files import site_key
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import site, warn_unconfirmed
 from dpcausal.errors import StudyError
-from dpcausal.federation.coordinator.workspace import Workspace as Opened
+from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.operation.heartbeat import hold_lock, is_serving
 from dpcausal.federation.site.worker import run_in_subprocess
 from dpcausal.federation.transports.mailbox.authority import SERVER, fingerprint_of, last_day
@@ -38,7 +38,7 @@ SiteName = Annotated[str, typer.Argument(help="The site's name, as in its policy
 
 @mailbox.command("init")
 def create(
-    folder: Workspace,
+    folder: WorkspaceFolder,
     host: Annotated[str, typer.Option(help="The host name or address of the server, as sites reach it.")],
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the server.")] = 8443,
     database: Annotated[
@@ -53,7 +53,7 @@ def create(
             problem=f"There is no workspace with the key of a requester in {folder}",
             hint="create one with: dpcausal federation init FOLDER NAME.",
         )
-    keys = {name: Opened(folder).key(name).public for name in names}
+    keys = {name: Workspace(folder).key(name).public for name in names}
     shown = f"[{host}]" if ":" in host else host
     made = Mailbox.create(folder / "mailbox", f"https://{shown}:{port}", database, keys, days)
     typer.echo(f"Created {folder / 'mailbox'}, for requests of {', '.join(names)}.")
@@ -63,7 +63,7 @@ def create(
 
 @mailbox.command()
 def serve(
-    folder: Workspace,
+    folder: WorkspaceFolder,
     listen: Annotated[str, typer.Option(help="The interface and port to listen on; by default all, on its port.")] = "",
     workers: Annotated[int, typer.Option(min=1, help="The number of processes.")] = 2,
     threads: Annotated[
@@ -79,7 +79,7 @@ def serve(
 
 @mailbox.command()
 def renew(
-    folder: Workspace,
+    folder: WorkspaceFolder,
     days: Annotated[int, typer.Option(min=1, help="The validity of the new certificate.")] = 365,
 ) -> None:
     """Replace the server's key and certificate. Sites need not do anything; restart the server."""
@@ -88,21 +88,21 @@ def renew(
 
 
 @mailbox.command()
-def admit(folder: Workspace) -> None:
+def admit(folder: WorkspaceFolder) -> None:
     """Add sites that accepted an invitation, and new keys, to the roster; federation run --mailbox does so too."""
     for name, key in admit_joined_sites(folder).items():
         typer.echo(f"{name} joined the mailbox, and is in the roster with the key {key}.")
 
 
 @mailbox.command()
-def revoke(folder: Workspace, name: SiteName) -> None:
+def revoke(folder: WorkspaceFolder, name: SiteName) -> None:
     """Refuse a site at the server from now on; set revoked = true in the roster as well."""
     client_of(folder).call("POST", "/revocations", {"site": name})
     typer.echo(f"The server refuses {name} from now on. Set revoked = true in {folder / 'roster.toml'} as well.")
 
 
 @mailbox.command()
-def status(folder: Workspace, as_json: AsJson = False) -> None:
+def status(folder: WorkspaceFolder, as_json: AsJson = False) -> None:
     """Print when each site polled last, and how many requests wait for it."""
     sites = client_of(folder).call("GET", "/sites")["sites"]
     days = (last_day(folder / "mailbox" / SERVER) - datetime.now(UTC)).days
@@ -120,16 +120,20 @@ def status(folder: Workspace, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"server": "reached", "certificate_days": days, "sites": found}, indent=1))
         return
     typer.echo(f"The server was reached; its certificate is valid for {days} days.")
-    lines = (
-        (name, "never" if ago is None else f"{ago} s ago", waiting, "yes" if revoked else "")
-        for name, ago, waiting, revoked in (each.values() for each in found)
-    )
+    lines = [
+        (each["site"], _ago(each["seconds_since_last_call"]), each["waiting"], "yes" if each["revoked"] else "")
+        for each in found
+    ]
     print_table(("site", "last call", "requests waiting", "revoked"), lines)
+
+
+def _ago(seconds: int | None) -> str:
+    return "never" if seconds is None else f"{seconds} s ago"
 
 
 @federation.command()
 def invite(
-    folder: Workspace,
+    folder: WorkspaceFolder,
     name: SiteName,
     hours: Annotated[int, typer.Option(min=1, help="How long the invitation is valid.")] = 72,
 ) -> None:

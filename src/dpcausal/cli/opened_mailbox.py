@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dpcausal.federation.coordinator.workspace import Workspace as Opened
+from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.transports.mailbox.settings import Mailbox
 from dpcausal.federation.transports.mailbox.transport import accept_rotations, admit_joined, requester_client
 
@@ -28,7 +28,7 @@ def client_of(folder: Path) -> "Client":
 
 def admit_joined_sites(folder: Path) -> dict[str, str]:
     """Add the sites that accepted an invitation to the roster, and return their keys."""
-    client, workspace = client_of(folder), Opened(folder)
+    client, workspace = client_of(folder), Workspace(folder)
     joined = admit_joined(client, folder / "mailbox" / "invitations", workspace)
     for site, words in accept_rotations(client, workspace).items():
         typer.echo(f"{site} {words}", err=True)

@@ -41,7 +41,14 @@ def read_study(file: Path) -> "Study":
             problem=f"{file} cannot be read as a study file in UTF-8 ({type(error).__name__})",
             hint="create one with: dpcausal init TABLE.",
         ) from None
-    return Study.from_toml(text)
+    try:
+        return Study.from_toml(text)
+    except StudyError as error:
+        if file.suffix == ".toml":
+            raise
+        raise StudyError(
+            problem=f"{file} is not a study ({error.problem})", hint="create one with: dpcausal init TABLE."
+        ) from None
 
 
 def ledger_address(place: str) -> str:

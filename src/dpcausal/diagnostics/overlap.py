@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dpcausal.utils.other_names import Constructor
 from dpcausal.utils.validation import is_number
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Overlap(metaclass=Constructor):
     """The number of units of each arm, in strata (`by`) or in bins of a private propensity score (`covariates`).
 
@@ -37,8 +37,8 @@ class Overlap(metaclass=Constructor):
         before takes a private logistic regression too, which gets `share` of epsilon.
 
     Attributes:
-        by: The covariates that define strata: names of listed ones, and `Cut`s of real ones.
-        covariates: The covariates of the score; either this or `by`.
+        covariates: The covariates of the score.
+        by: In place of a score, the covariates that define strata: names of listed ones, and `Cut`s of real ones.
         clip: The share of a bin below which an arm is thin, and where scores would be clipped.
         most: The largest share of units in thin bins that passes.
         share: The share of epsilon for a new score.
@@ -54,8 +54,9 @@ class Overlap(metaclass=Constructor):
 
     _example = 'Overlap(covariates=["age"]), or Overlap(by=["ward"]) for strata'
 
-    by: Sequence[str | Cut] = ()
     covariates: Sequence[str] = ()
+    _: KW_ONLY
+    by: Sequence[str | Cut] = ()
     clip: float = 0.1
     most: float = 0.05
     share: float = 0.5

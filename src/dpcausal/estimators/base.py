@@ -100,9 +100,10 @@ class BaseEstimator(OtherNames):
     }
 
     def __post_init__(self) -> None:
-        covariates = getattr(self, "covariates", None)
-        if isinstance(covariates, str):
-            object.__setattr__(self, "covariates", name_tuple(covariates))
+        for part in ("covariates", "by"):
+            names = getattr(self, part, None)
+            if (names is not None and not isinstance(names, Sequence)) or isinstance(names, str):
+                object.__setattr__(self, part, name_tuple(names))
 
     @classmethod
     def for_schema(cls, schema: Schema) -> Self:

@@ -23,6 +23,7 @@ from dpcausal.uncertainty.interval import NoiseTerm, beyond, few_terms, inverted
 from dpcausal.utils.documents import write_text
 from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, table_rows, text_table
+from dpcausal.utils.validation import is_number
 
 FORMAT = 1
 """The version of the JSON format; docs/scorecard.schema.json describes it."""
@@ -170,7 +171,14 @@ class Scorecard:
 
         Extrapolated from the errors of this scorecard: noise falls with the number of units, sampling error with its
         root. A metric without sampling error is left out.
+
+        Raises:
+            RefusedError: Where the share is not a number above 0: privacy always widens an interval.
         """
+        if not (is_number(within) and within > 0):
+            raise RefusedError(
+                expected="a share above 0", got=repr(within), hint="write 0.05 for intervals that are 5 % wider."
+            )
         found: dict[str, int] = {}
         for line in self.lines:
             if line.sampling_sd:

@@ -6,8 +6,10 @@ from dpcausal.errors import RefusedError
 from dpcausal.results.effect import Effect
 from dpcausal.uncertainty.anytime import anytime_half_width
 from dpcausal.uncertainty.interval import check_alpha
+from dpcausal.utils.other_names import called_as
 
 
+@called_as("anytime_interval(effect, look=3, tuned_n=10_000)")
 def anytime_interval(
     effect: Effect, *, look: int, tuned_n: int, alpha: float = 0.05, noise_share: float = 0.2
 ) -> tuple[float, float]:

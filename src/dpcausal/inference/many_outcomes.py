@@ -1,6 +1,6 @@
 """Several outcomes or comparisons of one study: one budget, and p-values and intervals for all of them together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,16 +9,18 @@ import numpy as np
 from dpcausal.errors import GuaranteeError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.rehearsal.pricing import check_affords
-from dpcausal.results.effect import Effect, Estimator
+from dpcausal.results.effect import Effect, Estimator, check_estimator_object
 from dpcausal.schema.schema import Schema
 from dpcausal.source import Source
 from dpcausal.uncertainty.interval import check_alpha, check_level
+from dpcausal.utils.other_names import called_as
 from dpcausal.utils.text import format_number, text_table
 from dpcausal.utils.validation import is_number
 
 Method = Literal["holm", "bonferroni", "benjamini_hochberg"]
 
 
+@called_as("adjusted_p_values([0.01, 0.04])")
 def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tuple[float, ...]:
     """Return p-values adjusted for their number: each may be compared with the level of the whole family.
 
@@ -33,13 +35,14 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tup
         >>> adjusted_p_values([0.01, 0.04, 0.03], "benjamini_hochberg")
         (0.03, 0.04, 0.04)
     """
-    values = np.asarray(p_values, dtype=float)
-    if method not in get_args(Method) or not np.all((values >= 0) & (values <= 1)):
+    listed = isinstance(p_values, Iterable) and all(is_number(value) and 0 <= value <= 1 for value in p_values)
+    if method not in get_args(Method) or not listed:
         raise RefusedError(
-            expected=f"p-values from 0 to 1, and a method out of {', '.join(get_args(Method))}",
-            got=f"{list(p_values)!r} and {method!r}",
+            expected=f"a list of p-values from 0 to 1, and a method out of {', '.join(get_args(Method))}",
+            got=f"{repr(p_values)[:100]} and {method!r}",
             hint="effect.p_value() gives the p-value of an effect.",
         )
+    values = np.asarray(p_values, dtype=float)
     count = len(values)
     if method == "bonferroni":
         return tuple(np.minimum(values * count, 1.0).tolist())
@@ -92,6 +95,7 @@ class EffectFamily:
         return text_table(f"{len(lines)} effects, p-values by {self.method}", lines)
 
 
+@called_as("estimate_family([vault, other], DifferenceInMeans(), epsilon=1.0)")
 def estimate_family(  # noqa: PLR0913
     sources: Sequence[Source],
     estimator: Estimator,
@@ -125,6 +129,13 @@ def estimate_family(  # noqa: PLR0913
         >>> [effect.guarantee.epsilon for effect in family.effects.values()]
         [0.75, 0.25]
     """
+    check_estimator_object(estimator)
+    if not isinstance(sources, Sequence) or not all(isinstance(source, Source) for source in sources):
+        raise GuaranteeError(
+            expected="a list of vaults or rehearsals, one for each outcome",
+            got=type(sources).__name__,
+            hint="write estimate_family([vault, other], DifferenceInMeans(), epsilon=1.0).",
+        )
     shares = [1.0] * len(sources) if weights is None else list(weights)
     names = _names([source.schema for source in sources])
     valid = all(is_number(share) and share > 0 for share in shares)

@@ -13,7 +13,7 @@ from dpcausal.errors import RefusedError
 from dpcausal.results.effect import Effect
 from dpcausal.uncertainty.interval import check_alpha, simulated
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.other_names import Constructor
+from dpcausal.utils.other_names import Constructor, called_as
 from dpcausal.utils.text import format_number
 
 Spending = Literal["obrien_fleming", "pocock"]
@@ -58,6 +58,7 @@ class Look(metaclass=Constructor):
         )
 
 
+@called_as("sequential_looks([first, second], planned_n=10_000)")
 def sequential_looks(  # noqa: PLR0913 (all but the first have names)
     effects: Sequence[Effect],
     *,
@@ -91,6 +92,12 @@ def sequential_looks(  # noqa: PLR0913 (all but the first have names)
         [0.0031, 0.05]
     """
     check_alpha(alpha)
+    if not isinstance(effects, Sequence) or not all(isinstance(effect, Effect) for effect in effects):
+        raise RefusedError(
+            expected="a list of effects, one for each look",
+            got=type(effects).__name__,
+            hint="write sequential_looks([first, second], planned_n=10_000).",
+        )
     sizes = [effect.n for effect in effects]
     if not effects or sizes != sorted(set(sizes)) or sizes[-1] > planned_n or spending not in get_args(Spending):
         raise RefusedError(

@@ -87,9 +87,14 @@ class Database:
                 hint="check the name of the file. If it was a ledger, it is damaged: put a copy back with dpcausal "
                 "ledger restore.",
             )
+        if "database is locked" in str(error.__cause__):
+            return LedgerError(
+                problem=f"The ledger at {self.address} is held by another program",
+                hint="close what has it open, such as another notebook or a browser of databases, and ask again; "
+                "nothing was released.",
+            )
         return LedgerError(
-            problem=f"The ledger at {self.address} cannot be read and written: {type(error).__name__} "
-            f"({type(error.__cause__).__name__})",
+            problem=f"The ledger at {self.address} cannot be read and written ({type(error).__name__})",
             hint="check that the place exists, is writable, reachable and not full; nothing was released.",
         )
 

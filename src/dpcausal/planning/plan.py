@@ -29,7 +29,7 @@ from dpcausal.price import Amount, Price
 from dpcausal.queries import Cut
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import format_receipt
-from dpcausal.results.effect import Effect, Estimator
+from dpcausal.results.effect import Effect, Estimator, check_estimator_object
 from dpcausal.schema.real import Real
 from dpcausal.uncertainty.interval import half_width as half_width_of
 from dpcausal.utils.documents import write_text
@@ -139,6 +139,9 @@ class Plan:
     def __str__(self) -> str:
         table = text_table(self._title(), self._table())
         return f"{table}\n\nEstimators by expected error, each with the delta that it would use\n{self.ranking.table}"
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}; {' '.join(self._precision()[0])}; {self.effect.guarantee}>"
 
     def _repr_html_(self) -> str:
         """Return the same table for a notebook, with a figure of the expected interval, without the ranking."""
@@ -330,6 +333,7 @@ def plan(  # noqa: PLR0913
         >>> trial.epsilon_needed, trial.units_needed
         (0.72, 2740)
     """
+    check_estimator_object(estimator)
     check_planned(rehearsal, guarantee)
     confounders = adjusts_for(estimator) if covariates is None else covariates
     planned = LeavingIn(estimator, expected_left_in(estimator, confounders, rehearsal))

@@ -1,6 +1,6 @@
 """Features that covariates become, and propensity scores that are linear in them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeGuard
 
@@ -80,7 +80,7 @@ def name_tuple(covariates: Sequence[str]) -> tuple[str, ...]:
     """
     if isinstance(covariates, str):
         return tuple(name.strip() for name in covariates.strip().removeprefix("~").split("+"))
-    if not all(isinstance(name, str) for name in covariates):
+    if not isinstance(covariates, Iterable) or not all(isinstance(name, str) for name in covariates):
         raise QueryError(
             expected="names of covariates",
             got=repr(covariates)[:100],

@@ -156,8 +156,7 @@ def check_all_compared(query: Query, schema: Schema, protects: Protects) -> None
     """Raise where a unit's change may take it out of the comparison, which the proof of a query does not cover."""
     if schema.units_may_leave(protects):
         raise QueryError(
-            expected=f"a treatment whose two arms hold every unit, which the proof of {query.name} needs",
-            got=f"{schema.treatment.name!r}, where units may be outside the comparison",
+            problem=f"{query.name} needs every unit in one of the two arms, and as declared some may be in neither",
             hint="choose another estimator, such as Stratification; or, where the table holds two arms only and every "
             "outcome, say what counts in place of others: Treatment(…, undeclared=…) and "
             f"{type(schema.outcome).__name__}({schema.outcome.name!r}, …, missing=…).",

@@ -22,7 +22,7 @@ from dpcausal.source import Source
 from dpcausal.uncertainty.interval import Family, check_alpha, critical_values, simulated, standard_noise
 from dpcausal.utils.arrays import Array
 from dpcausal.utils.documents import json_of, read_as
-from dpcausal.utils.other_names import OtherNames
+from dpcausal.utils.other_names import OtherNames, called_as
 from dpcausal.utils.plain_text import check_plain_text, printed_texts
 from dpcausal.utils.text import format_number, table_rows
 from dpcausal.utils.validation import is_number
@@ -90,6 +90,9 @@ class EffectCurve(PrintedResult, OtherNames):
     def __post_init__(self) -> None:
         check_plain_text("texts of a curve", printed_texts(self))
 
+    def __repr__(self) -> str:
+        return f"<{self._title()}; {self.method}; {self.guarantee}>"
+
     @classmethod
     def of(cls, source: Source, *, notes: tuple[str, ...] = (), **attributes: Any) -> Self:  # noqa: ANN401
         """Make a curve for a source's schema, with these attributes."""
@@ -103,6 +106,7 @@ class EffectCurve(PrintedResult, OtherNames):
             **attributes,
         )
 
+    @called_as("curve.effect(profiles)")
     def effect(self, X: object, *, T0: object = None, T1: object = None) -> Array:  # noqa: N803 (as in EconML)
         """Return the effect at each profile.
 
@@ -122,6 +126,7 @@ class EffectCurve(PrintedResult, OtherNames):
         errors = [self._errors(values) for values in self._values(X)]
         return np.concatenate([each[0] for each in errors]), np.concatenate([each[1] for each in errors])
 
+    @called_as("curve.effect_interval(profiles, alpha=0.05)")
     def effect_interval(
         self,
         X: object,  # noqa: N803

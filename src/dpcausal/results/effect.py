@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, get_args
 
-from dpcausal.errors import RefusedError
+from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.queries.features import Estimand
@@ -262,7 +262,17 @@ class Effect(PrintedResult, OtherNames):
         return odds_ratio(self.compared_means(), level, self._half_width)
 
     def number_needed_to_treat(self, level: float = 0.95) -> Measure:
-        """Return how many must be treated for one more outcome; for binary outcomes. It costs nothing."""
+        """Return how many must be treated for one more outcome; for binary outcomes. It costs nothing.
+
+        Raises:
+            RefusedError: Where the effect is no difference of risks.
+        """
+        check_level(level)
+        if not self.is_risk_difference:
+            raise RefusedError(
+                problem="A number needed to treat belongs to a difference of risks, and this effect is none",
+                hint="declare a binary outcome as Binary; for others write relative_lift().",
+            )
         return number_needed_to_treat(self.estimate, self.interval(level), level)
 
     def superiority(self, *, lower_is_better: bool = False, margin: float = 0.0, alpha: float = 0.025) -> Test:
@@ -418,3 +428,12 @@ class Estimator(Protocol):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta."""
         ...
+
+
+def check_estimator_object(estimator: object) -> None:
+    """Raise unless this is an estimator, and not its name or its class."""
+    if isinstance(estimator, type) or not callable(getattr(type(estimator), "estimate", None)):
+        raise QueryError(
+            problem=f"The estimator must be an object of its class, not {repr(estimator)[:100]}",
+            hint='write for instance DifferenceInMeans(), or DoublyRobust(covariates=["age"]).',
+        )

@@ -415,7 +415,7 @@ def column_from_dict(what: str, document: object) -> Column:
     kind = document.get("kind") if isinstance(document, Mapping) else None
     if not isinstance(document, Mapping) or kind not in _KINDS:
         raise SchemaError(
-            expected=f"a {what} of kind {', '.join(_KINDS)}",
+            expected=f"kind of {what} out of {', '.join(_KINDS)}",
             got=repr(kind),
             hint='write for instance kind = "real".',
         )

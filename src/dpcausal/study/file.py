@@ -1,12 +1,13 @@
 """Reading the parts of a study's file: its estimator, its diagnostics and its texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from dpcausal.errors import StudyError
 from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
 from dpcausal.queries import Cut
+from dpcausal.utils.other_names import same_argument
 from dpcausal.utils.validation import check_keys, did_you_mean
 
 
@@ -29,15 +30,17 @@ def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any], **r
         key: read_estimator(value) if key == "estimator" else value if key in tables else _parameter(value)
         for key, value in document.items()
     } | read
-    known = [part.name for part in fields(kind)]
-    try:
-        return kind(**parameters)
-    except TypeError:
+    known = {part.name: part.default is MISSING and part.default_factory is MISSING for part in fields(kind)}
+    strange = next((key for key in parameters if key not in known), None)
+    absent = [key for key, needed in known.items() if needed and key not in parameters]
+    if strange is not None or absent:
+        near = "" if strange is None else same_argument(strange, known)
+        hint = f"here that is {near!r}. " if near else "" if strange is None else did_you_mean(strange, known)
         raise StudyError(
-            expected=f"parameters of {name} out of {', '.join(known)}",
-            got=", ".join(sorted(parameters)) or "none",
-            hint=f"{'of is now covariates; ' if 'of' in parameters else ''}its documentation says which it needs.",
-        ) from None
+            problem=f"{name} has no parameter {strange!r}" if strange is not None else f"{name} needs {absent[0]}",
+            hint=hint + (f"the parameters of {name} are {', '.join(known)}." if known else f"{name} has none."),
+        )
+    return kind(**parameters)
 
 
 def _parameter(value: object) -> object:

@@ -28,7 +28,7 @@ from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
 from dpcausal.release import debits_of
 from dpcausal.results.effect import Effect, Estimator
 from dpcausal.schema.schema import Schema
-from dpcausal.source import AdditiveSource, RandomisedSource, RecordingSource, Source, SummedSource
+from dpcausal.source import AdditiveSource, RandomisedSource, RecordingSource, Source, SummedSource, guarantee_for
 from dpcausal.study.diagnostics import read_diagnostics
 from dpcausal.study.file import read_estimator, texts_in
 from dpcausal.study.prepared import Prepared, StudyResult
@@ -295,6 +295,7 @@ class Study(OtherNames):
             >>> abs(prepared.run().effect.estimate - 2) < 0.5
             True
         """
+        guarantee_for(vault, self.epsilon, self.delta)  # which says what to give in place of a table
         self._check_declared(vault.schema)
 
         def evaluate(source: Source) -> StudyResult:

@@ -80,7 +80,9 @@ labels = "<fill in>"        # what results call them: ["placebo", "drug"]; witho
 # A number: kind "real". Values beyond low and high are clipped; the wider the bounds, the more noise.
 # Yes or no: kind "binary", and instead of low and high a line values = ["no", "yes"].
 # How its cells are written, if not as in 1234.5, 1,234.5 or 1,5: strip = ["mg"]; percent = true; and decimal = "," if
-# 1,234 is a little more than 1. Numbers that stand for a missing value: missing_codes = [-9, 999].
+# 1,234 is a little more than 1. Numbers that stand for a missing value: missing_codes = [-9, 999]. Dates are days since
+# a day 0, since = "2020-01-31", as text with date_format = "%d.%m.%Y".
+# In place of its name, sentences and axes can say label = "costs of the stay", unit = "euros".
 [schema.outcome]
 name = "<fill in>"          # a column from the end of this file
 kind = "<fill in>"

@@ -69,7 +69,8 @@ def check_fit(
             problem = f"{called} has no argument {strange!r}"
         elif len(given) > len(places):
             most = f"at most {len(places)} without a name" if places else "all arguments by their names"
-            problem = f"{called} takes {most}, and {len(given)} {'was' if len(given) == 1 else 'were'} given without"
+            most += f", and {len(given)} {'was' if len(given) == 1 else 'were'} given without"
+            problem = f"{called} takes {most if parts else 'no argument'}"
         elif absent:
             problem = f"{called} needs {', '.join(absent)}"
         else:
@@ -136,8 +137,8 @@ def _switches(kind: type) -> tuple[str, ...]:
 class OtherNames(metaclass=Constructor):
     """A class whose objects answer a name that they do not have with the one that does it.
 
-    The error is an AttributeError, so `hasattr` says no as always. A method that takes the level of an interval answers
-    other arguments, such as `alpha`, with an example.
+    The error is an AttributeError, so `hasattr` says no as always. A method that takes the level of an interval, or
+    nothing, answers other arguments, such as `alpha`, with an example.
     """
 
     __slots__ = ()
@@ -148,9 +149,9 @@ class OtherNames(metaclass=Constructor):
             if (
                 callable(method)
                 and not name.startswith("_")
-                and list(signature(method).parameters) == ["self", "level"]
+                and (parameters := list(signature(method).parameters)) in (["self"], ["self", "level"])
             ):
-                setattr(cls, name, called_as(f".{name}(0.95)")(method))
+                setattr(cls, name, called_as(f".{name}({'0.95' if 'level' in parameters else ''})")(method))
 
     _instead: ClassVar[Mapping[str, str]] = {}
     """What to write instead of each name, or of each of several with blanks between them."""

@@ -136,9 +136,11 @@ def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection)
     try:
         columns = arrow_table(nw.from_native(table, eager_only=True), schema)
     except (TypeError, nw.exceptions.DuplicateError):
+        twice = hasattr(table, "columns")
         raise TableError(
-            problem=f"A vault cannot open this {type(table).__name__}, or a column stands in it twice",
-            hint=f"rename columns that stand twice. {OPENS}",
+            problem=f"A vault cannot open this {type(table).__name__}"
+            f"{': a column may stand in it twice' if twice else ', which is no table'}",
+            hint=f"{'rename columns that stand twice. ' if twice else ''}{OPENS}",
         ) from None
     try:
         return connection.from_arrow(columns)

@@ -114,10 +114,10 @@ class DifferenceInDifferences(BaseEstimator):
         )
         if not valid:
             raise QueryError(
-                expected="either before, with earlier and change where wanted, or period; two bounds as change; a "
-                "placebo_share between 0 and 1",
-                got=f"before={self.before!r}, period={self.period!r}, earlier={self.earlier!r}, "
-                f"change={self.change!r}, placebo_share={self.placebo_share!r}",
+                problem="DifferenceInDifferences takes either before, or period without earlier and change; change is "
+                f"two bounds, and placebo_share between 0 and 1. It was given before={self.before!r}, "
+                f"period={self.period!r}, earlier={self.earlier!r}, change={self.change!r}, "
+                f"placebo_share={self.placebo_share!r}",
                 hint='write DifferenceInDifferences(before="score_before"), or period="wave".',
             )
 

@@ -59,6 +59,8 @@ class DifferenceInMeans(BaseEstimator):
     also_called: ClassVar[str] = "dim diff_in_means ttest t_test welch mean_difference ab_test rct anova"
     estimates_average: ClassVar[bool] = True
 
+    _example = 'DifferenceInMeans(), or RegressionAdjustment(covariates=["age"]) to adjust'
+
     with_interval: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:

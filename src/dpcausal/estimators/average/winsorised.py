@@ -16,7 +16,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import OutcomeCounts
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
-from dpcausal.results.effect import Effect, Estimator
+from dpcausal.results.effect import Effect, Estimator, check_estimator_object
 from dpcausal.schema.real import Real
 from dpcausal.source import Source, guarantee_for, narrowed
 from dpcausal.utils.text import format_number
@@ -79,6 +79,9 @@ class Winsorised(BaseEstimator):
     estimator: Estimator = DifferenceInMeans()  # noqa: RUF009 (frozen)
     share: float = 0.08
     anchor: float | None = None
+
+    def __post_init__(self) -> None:
+        check_estimator_object(self.estimator)
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta."""

@@ -63,7 +63,7 @@ class Site(metaclass=Constructor):
     _example = 'Site(Path("north"))'
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        folder = self._folder = Path(folder)
         self.policy = Policy.read(folder)
         self._key = Key.read(self.policy.site, folder / KEY)
         self.changes = Changes(folder)

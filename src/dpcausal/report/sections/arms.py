@@ -51,7 +51,7 @@ def _measures(report: ReportInputs) -> Iterator[Table]:
 def _number_needed(report: ReportInputs) -> list[tuple[str, str, str]]:
     """Return the number needed to treat as a positive number, with the direction in words (Altman 1998)."""
     effect = report.effect
-    if report.interval is None or not effect.estimate:
+    if report.interval is None or not effect.estimate or not effect.is_risk_difference:
         return []
     measure = effect.number_needed_to_treat()
     fewer = effect.estimate < 0

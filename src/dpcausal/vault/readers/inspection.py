@@ -25,6 +25,9 @@ _SHOWN = 5
 _SIGNS = ((".", ","), (",", "."), (".", " "), (",", " "))
 """Usual decimal and thousands signs, to compare with the declared ones."""
 
+_DATES = ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y")
+"""Usual ways of writing dates that are not year first."""
+
 _LONGEST = 40
 
 _FAR, _ALONE, _APART = 10.0, 0.5, 0.5
@@ -118,8 +121,8 @@ def _column(
         often = f"SELECT {text}, COUNT(*) FROM {cells} WHERE {unread} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_SHOWN}"  # noqa: S608
         spelled = (f"{_shown(bytes(cell))} {count:,} times" for cell, count in engine.look(often))
         yield f"{name}: most often {', '.join(spelled)}"
-    if isinstance(column, Real) and not column.since and family == "text":
-        if column.reads_either_comma:
+    if isinstance(column, Real) and family == "text":
+        if not column.since and column.reads_either_comma:
             yield from _commas(name, column, engine, size)
             yield from _dots(name, column, engine, size)
         if strange:
@@ -209,13 +212,23 @@ def _dots(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[
 
 
 def _other_readings(name: str, column: Real, engine: DuckDBEngine) -> Iterator[str]:
-    """Yield the usual way of writing numbers by which most more cells would be read; nothing where none would."""
+    """Yield the usual way of writing numbers or dates by which most more cells would be read; nothing if none is."""
+    ways = (
+        {f'date_format = "{each}"': replace(column, date_format=each) for each in _DATES}
+        if column.since
+        else {
+            f'decimal = "{decimal}" and thousands = "{thousands}"': replace(
+                column, decimal=decimal, thousands=thousands
+            )
+            for decimal, thousands in _SIGNS
+        }
+    )
     declared = _readable(column, engine)
-    others = {signs: _readable(replace(column, decimal=signs[0], thousands=signs[1]), engine) for signs in _SIGNS}
-    best = max(others, key=lambda signs: others[signs])
+    others = {words: _readable(way, engine) for words, way in ways.items()}
+    best = max(others, key=lambda words: others[words])
     if others[best] > declared:
-        signs = f'decimal = "{best[0]}" and thousands = "{best[1]}"'
-        yield f"{name}: {others[best] - declared:,} more cells are numbers if you declare {signs}"
+        kind = "dates" if column.since else "numbers"
+        yield f"{name}: {others[best] - declared:,} more cells are {kind} if you declare {best}"
 
 
 def _readable(column: Real, engine: DuckDBEngine) -> int:
