@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.coordinator.roster import Roster
-from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Message, Request
+from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Ask, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.protocol.transport import LocalTransport
 from dpcausal.federation.site.site import Site
@@ -203,6 +203,51 @@ def test_sites_of_the_version_before_are_asked_in_it(federation: Federation) -> 
     with pytest.raises(RefusedError, match="south speaks only version 4"):  # before anybody pays for a sum
         federation.coordinator(secure(federation), min_sites=3).run()
     assert spent(federation) == dict.fromkeys(federation.tables, 1.0)
+
+
+@dataclass(frozen=True)
+class Slow(LocalTransport):
+    """Sites whose messages to one request arrive when the coordinator asks the next time, as those of a rare poller."""
+
+    waiting: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+        key = Request.from_json(claimed_body(request)).id
+        for site, message in self.waiting.pop(key, ()):
+            on_response(site, message)
+        super().ask(request, sites, timeout, lambda *each: self.waiting.setdefault(key, []).append(each))
+
+
+def test_slow_site_of_the_version_before_is_asked_in_it_too(federation: Federation) -> None:
+    federation.sites["south"] = before_deadlines(federation.honest("south"), federation, "south")
+    study, store = federation.study(pooling="minimum_variance"), federation.folder / "store.db"
+    transport = Slow({name: federation._listening(name) for name in federation.tables})
+    found = [
+        federation.coordinator(study, transport=transport, store=store, attempts=1, timeout=0.0).post()["south"]
+        for _ in range(3)
+    ]
+    assert found == ["did not answer", "speaks only version 4 of the protocol", "answered"]
+    assert spent(federation) == dict.fromkeys(federation.tables, 1.0)
+
+
+def test_deadline_is_used_again_until_half_of_its_days_are_over(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 10**9
+    monkeypatch.setattr("time.time", lambda: now)
+    dispatcher = federation.coordinator(federation.study(), days=10.0, timeout=9.0)._dispatcher
+
+    def deadline(ask: Ask) -> int:
+        found = Request.from_json(claimed_body(dispatcher.sealed(Request(study="", ask=ask)))).deadline
+        assert found is not None
+        return found
+
+    first, masked = deadline("releases"), deadline("masked")
+    now += 4 * 86_400
+    assert deadline("releases") == first
+    assert deadline("masked") > masked
+    now += 2 * 86_400
+    assert deadline("releases") == first + 6 * 86_400
 
 
 def test_coordinator_of_the_version_before_is_answered_in_it(federation: Federation) -> None:

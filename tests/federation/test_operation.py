@@ -16,6 +16,7 @@ from dpcausal.federation.coordinator.requests import Requests
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.operation.heartbeat import Heartbeat, hold_lock
 from dpcausal.federation.transports.mailbox.settings import Mailbox
+from tests.support.ports import reserved_port
 
 
 def run(*words: object) -> Result:
@@ -67,7 +68,9 @@ def test_sites_that_are_not_connected_are_named(workspace: Workspace) -> None:
 
 
 def test_end_of_the_mailboxs_certificate_is_told_thirty_days_before(workspace: Workspace) -> None:
-    mailbox = Mailbox.create(workspace.folder / "mailbox", "https://localhost:8443", "sqlite:///mailbox.db", {}, 90)
+    mailbox = Mailbox.create(
+        workspace.folder / "mailbox", f"https://localhost:{reserved_port()}", "sqlite:///mailbox.db", {}, 90
+    )
     levels = {90: "healthy", 32: "healthy", 29: "attention", 0: "broken"}
     found: dict[str, Any] = {}
     for days, level in levels.items():
@@ -76,7 +79,9 @@ def test_end_of_the_mailboxs_certificate_is_told_thirty_days_before(workspace: W
         assert (found["level"], found["value"]) == (level, days - 1)
     assert "expired on" in found["words"]
     (mailbox.folder / "server.pem").unlink()
-    assert look(workspace.folder)[1]["certificate_mailbox"]["level"] == "broken"
+    checks = look(workspace.folder)[1]
+    assert checks["certificate_mailbox"]["level"] == checks["serving_mailbox"]["level"] == "broken"
+    assert "serving" not in checks  # sites do not answer by files
 
 
 def test_damaged_store_is_broken(workspace: Workspace) -> None:

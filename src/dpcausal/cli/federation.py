@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ from dpcausal.cli.private_files import PrivateFiles, unlocked
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.errors import DpcausalError, RefusedError, StudyError, TransportError
 from dpcausal.federation.coordinator.workspace import Workspace, check_name
-from dpcausal.federation.protocol.messages import MEANINGS, Message
+from dpcausal.federation.protocol.messages import MEANINGS, Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import FileTransport, read_bounded
 from dpcausal.federation.transports.mailbox.transport import MailboxTransport, requester_client
@@ -268,11 +268,12 @@ def ask(  # noqa: PLR0913, PLR0917
     if files is None:
         post = _mailbox_transport(folder, study)
         coordinator = _coordinator(folder, study, post, days=days, timeout=0.0, attempts=1, **_versions(protocol))
+        deadline = Request.from_json(claimed_body(coordinator.sealed)).deadline
         for site, words in coordinator.post().items():
             typer.echo(f"{site} {'was asked' if words == SILENT else words}")
-        ends = (datetime.now(UTC) + timedelta(days=days)).date()
         again = f"dpcausal federation run {quote(str(folder))} {quote(str(study))} --mailbox"
-        typer.echo(f"A site may answer until {ends}. Collect the answers with: {again}")
+        until = f"until {datetime.fromtimestamp(deadline, UTC).date()}" if deadline else "at any time"
+        typer.echo(f"A site may answer {until}. Collect the answers with: {again}")
         return
     transport = FileTransport(files)
     coordinator = _coordinator(folder, study, transport, days=days, **_versions(protocol))

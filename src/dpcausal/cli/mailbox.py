@@ -82,9 +82,9 @@ def renew(
     folder: WorkspaceFolder,
     days: Annotated[int, typer.Option(min=1, help="The validity of the new certificate.")] = 365,
 ) -> None:
-    """Replace the server's key and certificate. Sites need not do anything; restart the server."""
+    """Replace the server's key and certificate. Neither the server nor a site has to be restarted."""
     ends = opened_mailbox(folder).renew(days)
-    typer.echo(f"The new certificate is valid until {ends:%Y-%m-%d}. Restart the server, or send it the signal HUP.")
+    typer.echo(f"The new certificate is valid until {ends:%Y-%m-%d}. A server with this folder uses it from now on.")
 
 
 @mailbox.command()

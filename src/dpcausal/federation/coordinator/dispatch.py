@@ -79,8 +79,9 @@ class Dispatcher:
                 break
             if attempt:
                 time.sleep(self._pause(attempt))
-            found |= self._asked_once(question, sealed, waiting)
-            older = [site for site in waiting if found[site].words == _OLDER]
+            known = self._older(question)
+            found |= self._asked_once(question, sealed, [site for site in waiting if site not in known])
+            older = [site for site in waiting if site in self._older(question)]
             if older and question.request.ask in ("facts", "releases"):
                 before = _in_version(question, BEFORE)
                 found |= self._asked_once(before, self.sealed(before.request), older)
@@ -97,6 +98,12 @@ class Dispatcher:
                     found.setdefault(stored.site, stored)
         return found
 
+    def _older(self, question: Question) -> set[str]:
+        """Return the sites that could not read the version of a request, by what they signed: an answer may be slow."""
+        last = {site: text for site, text, _ in self.requests.messages(question.request.id)}
+        refused = {site: Message.from_json(claimed_body(text)) for site, text in last.items()}
+        return {site for site, message in refused.items() if message.version < question.request.version}
+
     def withdraw(self, requests: Collection[str]) -> None:
         """Take back requests, by their ids, from where sites that have not answered would find them."""
         self.transport.withdraw(sorted(requests))
@@ -108,12 +115,20 @@ class Dispatcher:
     def sealed(self, request: Request) -> str:
         """Return a request with its deadline, signed, after storing it.
 
+        The deadline of the last one is used again while most of its days are left. A site of the version before answers
+        with the digest of the text, and may do so after the next one was sent.
+
         Masked sums that arrive after the last attempt are of no use, and their price would be spent for nothing.
         """
         pauses = sum(self._pause(attempt) for attempt in range(1, self.attempts))
         ends = self.timeout > 0 and request.ask == "masked"
         seconds = self.timeout * self.attempts + pauses + _MARGIN if ends else self.days * 86_400.0
-        timed = request if request.version == BEFORE else replace(request, deadline=int(time.time() + seconds) + 1)
+        deadline = int(time.time() + seconds) + 1
+        sent = self.requests.text(request.id)
+        last = Request.from_json(claimed_body(sent)).deadline if sent else None
+        if request.ask != "masked" and last is not None and 0 <= deadline - last < seconds / 2:
+            deadline = last
+        timed = request if request.version == BEFORE else replace(request, deadline=deadline)
         sealed = self.key.seal(timed.to_json())
         self.requests.store(request.id, digest_of_text(request.study), sealed)
         return sealed
@@ -124,12 +139,14 @@ class Dispatcher:
     def _asked_once(self, question: Question, sealed: str, sites: list[str]) -> dict[str, SiteResponse]:
         """Return the responses to one attempt; of several from one site, the one with the highest rank."""
         fresh: dict[str, SiteResponse] = {}
+        if not sites:
+            return fresh
 
         def receive(site: str, text: str) -> None:
             response = self._validated(site, text, question, sealed)
             if response.site not in sites or (response.site in fresh and response.rank <= fresh[response.site].rank):
                 return
-            if response.message is not None:
+            if response.message is not None or response.words == _OLDER:
                 self.requests.accept(question.request.id, response.site, text)
             fresh[response.site] = response
             self.on_response(response)

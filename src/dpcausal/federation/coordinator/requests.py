@@ -42,11 +42,10 @@ class Requests:
             self._connection.executescript(_TABLES)
 
     def store(self, request: str, study: str, text: str) -> None:
-        """Store a request: its id, the digest of its study, and its signed text."""
+        """Store a request: its id, the digest of its study, and its signed text, with its last deadline."""
+        command = "INSERT INTO requests VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET text = excluded.text"
         with self._structured_errors():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?)", (request, study, text, _now())
-            )
+            self._connection.execute(command, (request, study, text, _now()))
 
     def count(self, request: str) -> None:
         """Record that a request is about to be sent."""
@@ -78,6 +77,11 @@ class Requests:
     def last_messages(self) -> dict[str, str]:
         """Return when the last valid message of each site was stored."""
         return dict(self._found("SELECT site, MAX(at) FROM messages GROUP BY site"))  # type: ignore[arg-type]
+
+    def text(self, request: str) -> str:
+        """Return the signed text of a request; empty if it was never sent."""
+        found = self._found("SELECT text FROM requests WHERE id = ?", request)
+        return found[0][0] if found else ""
 
     def texts_of(self, study: str) -> list[str]:
         """Return the signed texts of all requests about a study, the oldest first."""

@@ -1,4 +1,4 @@
-"""The health of a coordinator: its server, its certificates, and which sites of its roster are connected."""
+"""The health of a coordinator: its servers, its certificates, and which sites of its roster are connected."""
 
 import time
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from dpcausal.federation.operation.health import (
     check_certificate,
     check_certificates,
     check_disk,
+    check_mailbox_server,
     check_serving,
     check_versions,
 )
@@ -43,7 +44,8 @@ def federation_status(folder: Path) -> Status:
 def _network(network: Path, sites: list[str]) -> Iterator[Check]:
     server = network / "server"
     if not server.is_dir():
-        yield Check("serving", HEALTHY, "without a network: sites answer by files", value=False)
+        if not (network.parent / MAILBOX).is_dir():
+            yield Check("serving", HEALTHY, "without a network: sites answer by files", value=False)
         return
     yield from check_serving(server)
     yield _sites(server, sites)
@@ -54,6 +56,7 @@ def _network(network: Path, sites: list[str]) -> Iterator[Check]:
 
 def _mailbox(folder: Path) -> Iterator[Check]:
     if folder.is_dir():
+        yield check_mailbox_server(folder)
         yield check_certificates("certificate_mailbox", folder / "server.pem", folder / "authority.pem")
 
 

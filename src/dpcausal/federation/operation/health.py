@@ -2,10 +2,14 @@
 
 import json
 import shutil
+import ssl
 import time
+import tomllib
+import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,7 @@ DAYS_LEFT = 30
 BACKUP_DAYS = 7
 """A backup that is older needs attention."""
 
+_CALL_SECONDS = 5.0
 _LOW_DISK, _NO_DISK = 1_000_000_000, 50_000_000
 _CLOCK_SECONDS = 60.0
 _DAY = 86_400.0
@@ -105,6 +110,20 @@ def check_polling(mailbox: Path) -> Iterator[Check]:
     recent = beat.is_recent()
     words = f"last contact {_time(beat.contact)}" if beat.contact else "no contact with the server yet"
     yield Check("mailbox", HEALTHY if recent else ATTENTION, words, value=recent)
+
+
+def check_mailbox_server(mailbox: Path) -> Check:
+    """Return whether a server with a certificate of this mailbox answers at its address, wherever it runs."""
+    try:
+        address = str(tomllib.loads((mailbox / "mailbox.toml").read_text(encoding="utf-8"))["address"])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(mailbox / "authority.pem")
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        opener.open(f"{address}/health", timeout=_CALL_SECONDS).close()
+    except (OSError, ValueError, KeyError, HTTPException) as error:
+        words = f"no server of the mailbox answers ({type(error).__name__}): see its log, and start or renew it"
+        return Check("serving_mailbox", BROKEN, words, value=False)
+    return Check("serving_mailbox", HEALTHY, f"a server answers at {address}", value=True)
 
 
 def certificates_of(kit: Path) -> tuple[Path, Path]:

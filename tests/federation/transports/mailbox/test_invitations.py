@@ -8,7 +8,7 @@ import pytest
 from dpcausal.errors import CertificateError, StudyError
 from dpcausal.federation.transports.mailbox.authority import AUTHORITY, SERVER, fingerprint_of, last_day
 from dpcausal.federation.transports.mailbox.invitations import Invitation
-from dpcausal.federation.transports.mailbox.serve import serve
+from dpcausal.federation.transports.mailbox.serve import _Gunicorn, serve
 from dpcausal.federation.transports.mailbox.settings import Mailbox
 
 ADDRESS = "https://mailbox.example:8443"
@@ -68,6 +68,18 @@ def test_expired_certificate_is_not_served(tmp_path: Path) -> None:
     mailbox.renew(0)
     with pytest.raises(CertificateError, match="expired"):  # commands end with exit status 3
         serve(mailbox, "127.0.0.1:0", 1, 1)
+
+
+def test_running_server_uses_a_renewed_certificate_and_keeps_the_last_one_that_is_whole(tmp_path: Path) -> None:
+    mailbox = Mailbox.create(tmp_path / "mailbox", ADDRESS, "sqlite:///mailbox.db", {}, 1)
+    server = _Gunicorn(mailbox, "127.0.0.1:0", 1, 1)
+    first = server._context(None, None)
+    assert server._context(None, None) is first
+    mailbox.renew(30)
+    second = server._context(None, None)
+    assert second is not first
+    (mailbox.folder / SERVER).write_text("half of a certificate")
+    assert server._context(None, None) is second
 
 
 def test_mailbox_is_created_once_and_read_whole(tmp_path: Path) -> None:

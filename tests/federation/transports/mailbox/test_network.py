@@ -10,6 +10,9 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import RefusedError, TransportError
+from dpcausal.federation.coordinator.status import federation_status
+from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.operation.health import BROKEN, HEALTHY
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.transports.mailbox.authority import client_context
@@ -118,6 +121,20 @@ def test_server_with_another_certificate_is_not_called(server: MailboxServer, tm
     with pytest.raises(CallFailedError, match="certificate"):
         join_mailbox(tmp_path / "far", invited.token, key)
     assert not (tmp_path / "far").exists()
+
+
+def test_status_of_the_coordinator_says_whether_a_server_with_its_certificate_answers(
+    server: MailboxServer, tmp_path: Path
+) -> None:
+    def level() -> int:
+        return next(each.level for each in federation_status(folder).checks if each.name == "serving_mailbox")
+
+    folder = server.folder
+    assert level() == HEALTHY
+    folder = tmp_path  # another authority, at the same address
+    Mailbox.create(folder / "mailbox", server.mailbox.address, "sqlite:///mailbox.db", {}, 10)
+    Workspace.new(folder, "ben")
+    assert level() == BROKEN
 
 
 def test_absent_server_and_unknown_requester_are_reported(server: MailboxServer, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]
     def __init__(self, mailbox: Mailbox, listen: str, workers: int, threads: int) -> None:
         self._mailbox = mailbox
         self._threads = threads
-        self._contexts: list[ssl.SSLContext] = []
+        self._context_of: tuple[int, ssl.SSLContext] | None = None
         self._options = {
             "bind": listen,
             "workers": workers,
@@ -73,7 +73,15 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]
         return create_app(MailboxStore(mailbox.database_address, self._threads), mailbox.address)
 
     def _context(self, _settings: object, _default: object) -> ssl.SSLContext:
-        """Return the TLS settings, read once in each worker process."""
-        if not self._contexts:
-            self._contexts.append(server_context(self._mailbox.folder))
-        return self._contexts[0]
+        """Return the TLS settings for a connection, read again after the certificate was renewed.
+
+        A connection that comes while the key and the certificate are replaced gets the ones before.
+        """
+        try:
+            written = (self._mailbox.folder / SERVER).stat().st_mtime_ns
+            if self._context_of is None or self._context_of[0] != written:
+                self._context_of = written, server_context(self._mailbox.folder)
+        except OSError:  # ssl.SSLError is one
+            if self._context_of is None:
+                raise
+        return self._context_of[1]

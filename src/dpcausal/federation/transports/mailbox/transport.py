@@ -12,7 +12,7 @@ from typing import Any
 from dpcausal.errors import StudyError, TransportError
 from dpcausal.federation.coordinator.roster import Member
 from dpcausal.federation.coordinator.workspace import Workspace
-from dpcausal.federation.protocol.messages import Message, request_id
+from dpcausal.federation.protocol.messages import BEFORE, Message, request_id
 from dpcausal.federation.protocol.rotation import claimed_rotation
 from dpcausal.federation.protocol.signatures import claimed_body
 from dpcausal.federation.protocol.transport import NOTHING
@@ -60,8 +60,9 @@ class MailboxTransport:
         while True:
             try:
                 if not posted:
-                    # Messages from before count if they are answers; a site that refused then may answer now.
-                    self._collect(asked, missing, lambda text: _code(text) == "answered", on_response)
+                    # Messages from before count if they are answers; a site that refused then may answer now. One that
+                    # speaks only the version before can be asked in it.
+                    self._collect(asked, missing, _still_counts, on_response)
                     if missing:
                         for call in calls_of(request, sorted(missing), enclosed):
                             self._client.call("POST", "/requests", call)
@@ -207,8 +208,10 @@ def _listed(reply: dict[str, Any], name: str) -> list[dict[str, Any]]:
     raise CallFailedError("malformed", got="an unreadable reply", hint="check the server's version.")
 
 
-def _code(text: str) -> str:
+def _still_counts(text: str) -> bool:
+    """Return whether a message that arrived before a request was sent again says what it would say now."""
     try:
-        return Message.from_json(claimed_body(text)).code
+        message = Message.from_json(claimed_body(text))
     except TransportError:
-        return ""
+        return False
+    return message.code == "answered" or (message.code == "unreadable" and message.version == BEFORE)
