@@ -14,13 +14,23 @@ EVEN = ((np.array([2.0]), np.array([0.5])),) * 2
 """Weights where every propensity is a half."""
 
 
-def limit_for(sd: float, *, noise: float = 0.001, mean: float = 0.0) -> float:
+def limit_for(sd: float, *, noise: float = 0.001, mean: float = 0.0, sampling: float = 0.0) -> float:
     outcomes = [far_outcomes(mean, sd**2, binary=False)] * 2
-    return best_limit(5.0, noise.__mul__, EVEN, outcomes)
+    return best_limit(5.0, lambda limit: math.hypot(sampling, noise * limit), EVEN, outcomes)
 
 
 def test_smaller_residuals_have_a_smaller_limit() -> None:
-    assert limit_for(0.2) < limit_for(0.4) <= 5
+    assert limit_for(0.2) < limit_for(0.4) <= 10
+
+
+def test_a_limit_is_larger_than_usual_where_large_weights_would_cut_off_much() -> None:
+    rare = ((np.array([2.0, 10.0]), np.array([0.45, 0.05])),) * 2
+    outcomes = [far_outcomes(0.8, 0.15, binary=False)] * 2
+    assert 5 < best_limit(5.0, lambda limit: math.hypot(0.005, 0.0005 * limit), rare, outcomes) <= 10
+
+
+def test_sampling_error_leaves_less_to_gain_from_a_smaller_limit() -> None:
+    assert limit_for(0.2) < limit_for(0.2, sampling=0.01)
 
 
 def test_a_limit_is_never_smaller_than_a_query_takes() -> None:

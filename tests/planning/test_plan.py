@@ -196,6 +196,17 @@ def test_a_study_that_does_not_adjust_is_said_to_be_not_ranked() -> None:
 
 
 @pytest.mark.usefixtures("_quick")
+def test_a_study_of_the_overlap_population_hears_what_is_narrower_there() -> None:
+    weighting, both = (
+        kind(covariates=["x0", "x1"], estimand="ATO") for kind in (dpc.InverseWeighting, dpc.DoublyRobust)
+    )
+    texts = [" ".join(str(plan(each, expected(20_000, 2), GUARANTEE)).split()) for each in (weighting, both)]
+    assert "; of that effect, doubly robust overlap weighting of x0, x1 is expected within" in texts[0]
+    assert "this study is not ranked: another effect" in texts[1]
+    assert "of that effect" not in texts[1]
+
+
+@pytest.mark.usefixtures("_quick")
 def test_the_ranking_is_about_the_confounders_that_the_study_adjusts_for() -> None:
     made = plan(dpc.RegressionAdjustment(covariates=["x0", "x1"]), expected(20_000, 3), GUARANTEE)
     ranked = next(each for each in made.ranking.candidates if isinstance(each.estimator, dpc.RegressionAdjustment))

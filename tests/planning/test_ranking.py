@@ -61,6 +61,15 @@ def test_an_effect_in_another_population_is_listed_apart() -> None:
     ranking = chosen(20_000)
     apart = {each.label: each.not_ranked for each in ranking.not_ranked}
     assert apart["overlap weighting of x0, x1, x2, x3"].startswith("another effect")
+    assert apart["doubly robust overlap weighting of x0, x1, x2, x3"].startswith("another effect")
+
+
+def test_what_is_listed_for_an_effect_estimates_it() -> None:
+    """Nobody gets the effect in the overlap population in place of that in all units, or the reverse."""
+    ranking = chosen(20_000)
+    for each in (*ranking.candidates, *ranking.not_ranked):
+        effect = each.estimator.estimate(ranking.rehearsal, epsilon=1.0, delta=each.delta)
+        assert ("overlap" in effect.estimand) == each.not_ranked.startswith("another effect"), each.label
 
 
 def test_strata_of_all_confounders_are_proposed_and_preferred_where_shapes_are_unknown() -> None:

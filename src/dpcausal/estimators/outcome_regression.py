@@ -46,6 +46,7 @@ class OutcomeRegressions:
         noise_variance: The variance of the noise in the covariances of features with the outcome.
         covariance_noise_variance: The variance of the noise in the features' covariances.
         undetected: How far the arms' covariances of features with the outcome may differ below the noise.
+        hidden_variances: The residual variance that noise could hide.
     """
 
     n: Array
@@ -58,6 +59,7 @@ class OutcomeRegressions:
     noise_variance: Array
     covariance_noise_variance: Array
     undetected: Array
+    hidden_variances: Array
 
     @property
     def feature_variances(self) -> Array:
@@ -177,7 +179,7 @@ def fit_regressions(release: Release, source: Source, versions: Array) -> Outcom
     around = np.clip(own[:, :, OUTCOME, OUTCOME] - (slopes * along).sum(axis=2), hidden, half**2)
     means, centres = lines[:, :, OUTCOME], lines[:, :, features]
     return OutcomeRegressions(
-        n, sizes, means, centres, covariances, slopes, around, noise_variance, covariance_noise, undetected
+        n, sizes, means, centres, covariances, slopes, around, noise_variance, covariance_noise, undetected, hidden
     )
 
 

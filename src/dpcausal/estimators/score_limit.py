@@ -10,11 +10,14 @@ from dpcausal.utils.arrays import Array
 _LEAST = 0.5
 """The smallest limit of a query of scores, in half ranges."""
 
-_SHARES = 2.0 ** (-np.arange(13) / 3)
-"""The limits to choose from, as shares of the largest."""
+_SHARES = 2.0 ** ((3 - np.arange(16)) / 3)
+"""The limits to choose from, as shares of the usual one."""
 
-CUT_OFF_LOSS = 0.5
-"""What a score beyond the limit is taken to lose on average, as a share of the largest limit."""
+_CUT_OFF_LOSS = 0.5
+"""What a score beyond the limit is taken to lose on average, as a share of that limit or the usual one."""
+
+_ONE_SIDED = 1.645
+"""An interval that allows for a bias has so many standard errors beyond it."""
 
 Law = tuple[Array, Array]
 """How large something is, and how frequently."""
@@ -24,22 +27,27 @@ _DENSITY = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
 """A standard normal distribution."""
 
 
+def cut_off_loss(limit: float, usual: float) -> float:
+    """Return what a score beyond the limit is taken to lose: less of a smaller limit would be a guess at the tail."""
+    return _CUT_OFF_LOSS * max(limit, usual)
+
+
 def best_limit(
-    largest: float,
-    noise: Callable[[float], float],
+    usual: float,
+    spread: Callable[[float], float],
     weights: Sequence[Law],
     outcomes: Sequence[Sequence[Law]],
 ) -> float:
-    """Return the limit at which noise, and the bias that an interval then allows for, are smallest together.
+    """Return the limit with which the interval is expected to be narrowest, the bias that it allows for included.
 
     Args:
-        largest: The largest limit to choose.
-        noise: The standard deviation of the noise in the mean score, in half ranges, by limit.
+        usual: The limit where nothing is known of scores.
+        spread: The standard error of the mean score, noise included, in half ranges, by limit.
         weights: For each arm, weights and how frequent units of that arm are that have them.
         outcomes: For each arm, how far outcomes are from their prediction, by each law that they may have.
     """
 
-    def error(limit: float) -> float:
+    def width(limit: float) -> float:
         beyond = max(
             sum(
                 float(units @ (np.outer(weight, far) > limit) @ frequent)
@@ -47,9 +55,9 @@ def best_limit(
             )
             for arms in zip(*outcomes, strict=True)
         )
-        return math.hypot(noise(limit), CUT_OFF_LOSS * largest * beyond)
+        return _ONE_SIDED * spread(limit) + cut_off_loss(limit, usual) * beyond
 
-    return min((float(limit) for limit in np.maximum(largest * _SHARES, _LEAST)), key=error)
+    return min((float(limit) for limit in np.maximum(usual * _SHARES, _LEAST)), key=width)
 
 
 def far_outcomes(mean: float, variance: float, *, binary: bool) -> tuple[Law, ...]:

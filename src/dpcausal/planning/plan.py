@@ -167,11 +167,16 @@ class Plan:
         return table + table_rows("assumes", self.assumed)
 
     def _place(self) -> str:
-        """Return what comes first in the ranking, and why; and where this study stands, if it does not adjust."""
-        first = self.ranking.candidates[0]
-        apart = [each for each in self.ranking.not_ranked if _alike(each.estimator, self.estimator)]
-        this = "".join(f"; this study is not ranked: {each.not_ranked}" for each in apart)
-        return f"first {first.label}: {self.ranking.why}{this}"
+        """Return what comes first in the ranking, and why; of a study that is listed apart, what is narrower."""
+        first, apart = self.ranking.candidates[0], self.ranking.not_ranked
+        own = next((each for each in apart if _alike(each.estimator, self.estimator)), None)
+        if own is None:
+            return f"first {first.label}: {self.ranking.why}"
+        best = min((each for each in apart if each.not_ranked == own.not_ranked), key=lambda each: each.half_width)
+        instead = ""
+        if best.half_width < own.half_width:
+            instead = f"; of that effect, {best.label} is expected within {format_number(best.half_width)}"
+        return f"first {first.label}: {self.ranking.why}; this study is not ranked: {own.not_ranked}{instead}"
 
     def _precision(self) -> list[tuple[str, str]]:
         effect = self.effect

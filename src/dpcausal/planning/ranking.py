@@ -325,6 +325,9 @@ class _Scenario:
         if strata and isinstance(schema.outcome, Real):
             found.append(self.stratification(strata, winsorised=True))
         found.append(self.candidate(InverseWeighting(covariates=covariates), f"weighting of {names}", LOGISTIC))
+        overlap: list[tuple[Estimator, str, str]] = [
+            (InverseWeighting(covariates=covariates, estimand="ATO"), f"overlap weighting of {names}", LOGISTIC)
+        ]
         if len(design_names(covariates, schema)) <= _MOST_FEATURES:
             both, regression = DoublyRobust(covariates=covariates), RegressionAdjustment(covariates=covariates)
             found += [
@@ -334,15 +337,11 @@ class _Scenario:
             if self._several_arms:
                 arms = ArmContrasts(covariates=covariates)
                 found.append(self.candidate(arms, f"contrasts of all arms, regression on {names}", LINEAR))
-        overlap = InverseWeighting(covariates=covariates, estimand="ATO")
+            in_overlap = DoublyRobust(covariates=covariates, estimand="ATO")
+            overlap.append((in_overlap, f"doubly robust overlap weighting of {names}", f"{LINEAR} or {LOGISTIC}"))
         return [
             *found,
-            self.candidate(
-                overlap,
-                f"overlap weighting of {names}",
-                LOGISTIC,
-                not_ranked=NotRanked.OTHER_EFFECT,
-            ),
+            *(self.candidate(*each, not_ranked=NotRanked.OTHER_EFFECT) for each in overlap),
             self.candidate(
                 DifferenceInMeans(), "difference in means", "none", bias=self.bias, not_ranked=NotRanked.NOT_ADJUSTED
             ),

@@ -38,7 +38,7 @@ from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, score_query
 from dpcausal.estimators.scale_ends import left_at_ends
 from dpcausal.estimators.scaled_features import SCALED_VARIANCE, left_by_scores
-from dpcausal.estimators.score_limit import CUT_OFF_LOSS, best_limit, far_outcomes
+from dpcausal.estimators.score_limit import best_limit, cut_off_loss, far_outcomes
 from dpcausal.estimators.weighted_moments import (
     Moments,
     slope_moments,
@@ -131,10 +131,9 @@ class DoublyRobust(BaseEstimator):
             0.01 that leaves out at most 2 % of an arm's weights, by the released score.
         limit: Scores are limited to so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
             where weights are smaller. Noise in the estimate is in proportion to it. By default 20 for a binary outcome,
-            where single units have large residuals, and at most 5 for a number, more with a clip below 0.05, in
-            proportion to its root. For a number, and for ATO, it is as much smaller as the released residual
-            variance, arms' means and propensities suggest: where noise and the bias that the interval allows for are
-            smallest together.
+            where single units have large residuals, and 5 for a number, more with a clip below 0.05, in proportion to
+            its root. For a number, and for ATO, it is up to twice as large or much smaller: where the released residual
+            variance, arms' means and propensities suggest that the interval is narrowest.
         include_missing: Whether the average is over units without an outcome too, for ATE. By default it is over those
             with one. Residuals are then over the probability to have an outcome too, clipped to at least `clip`.
 
@@ -150,7 +149,7 @@ class DoublyRobust(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = DoublyRobust(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.37, 0.08)
+        (0.37, 0.1)
     """
 
     also_called: ClassVar[str] = "aipw dr aipwe dml double_ml doubleml tmle augmented_inverse_probability_weighting"
@@ -236,22 +235,31 @@ class DoublyRobust(BaseEstimator):
         source: Source,
         guarantee: Guarantee,
     ) -> float:
-        """Return the limit of scores by what is released of residuals and propensities, at most that of a query."""
+        """Return the limit of scores, by released residuals and propensities, given a query with the usual one."""
         schema, binary = source.schema, isinstance(source.schema.outcome, Binary)
-        half = (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2
+        half, units = (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2, float(fit.n[0])
+        weights, variances = propensity.weights(self.estimand, query.clip), fit.variances[0] / half**2
+        squares = sum(
+            float(frequent @ weight**2 * variance)
+            for (weight, frequent), variance in zip(weights, variances, strict=True)
+        )
+        seen = bool((fit.variances[0] > fit.hidden_variances[0]).all())
 
-        def noise(limit: float) -> float:
+        def spread(limit: float) -> float:
+            if limit > query.limit and not seen:  # a variance that is mostly noise asks for no larger limit
+                return math.inf
             try:
-                sd = _noise_sd(replace(query, limit=limit), 0, schema, guarantee, source.rule)
+                sds = _noise_sds(replace(query, limit=limit), schema, guarantee, source.rule)
             except TooMuchWorkError:  # a vault would refuse it, after models are paid for
                 return math.inf
-            return sd / half / float(fit.n[0])
+            # A sampling error that noise could hide counts as that much.
+            sampling = max(squares * units, sds["deficit"] / half**2)
+            return math.sqrt(sampling + (sds["score"] / half) ** 2) / units
 
         outcomes = [
-            far_outcomes(float(fit.means[0, arm]) / half, float(fit.variances[0, arm]) / half**2, binary=binary)
-            for arm in (0, 1)
+            far_outcomes(float(fit.means[0, arm]) / half, float(variances[arm]), binary=binary) for arm in (0, 1)
         ]
-        return best_limit(query.limit, noise, propensity.weights(self.estimand, query.clip), outcomes)
+        return best_limit(query.limit, spread, weights, outcomes)
 
     def _split(self, source: Source, guarantee: Guarantee) -> tuple[Guarantee, Guarantee, Guarantee]:
         """Split the guarantee for moments, propensity and sums: return the shares with the least expected error.
@@ -263,10 +271,11 @@ class DoublyRobust(BaseEstimator):
         far = [0.0, *(_FAR for _ in nothing[1:])]  # a propensity with which scores reach their limit
         score, moments = score_query(self.covariates, schema), self._moments(source, guarantee)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
-        places = map(moments.moments(schema).index, kinds)
-        slope, square = (_noise_sd(moments, place, schema, guarantee, source.rule) / source.n for place in places)
+        places, sds = map(moments.moments(schema).index, kinds), _noise_sds(moments, schema, guarantee, source.rule)
+        slope, square = (list(sds.values())[place] / source.n for place in places)
         sums = self._query(schema, far, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
-        noise = _noise_sd(sums, 0, schema, narrower(sums, source, guarantee, "score"), source.rule) / source.n
+        least = narrower(sums, source, guarantee, "score")
+        noise = _noise_sds(sums, schema, least, source.rule)["score"] / source.n
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
@@ -303,8 +312,8 @@ class DoublyRobust(BaseEstimator):
         source, (fit, regressions, propensity) = scaled.source, models
         receipts = (*scaled.receipts, *(release.receipt for release in releases))
         query: AugmentedScores = releases[2].query  # type: ignore[assignment]
-        largest = self._limit(source.schema, query.clip)
-        mean = _Mean(releases[2], source, units_compared(releases[0], source), releases[0], largest)
+        usual = self._limit(source.schema, query.clip)
+        mean = _Mean(releases[2], source, units_compared(releases[0], source), releases[0], usual)
         left_in = NoiseTerm("gaussian", propensity.left_in(regressions, self.estimand, query.clip))
         noise = (*mean.noise, left_in)
         cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
@@ -378,10 +387,10 @@ class _Mean:
     """The mean score over the target population, from the released sums, and the bias that the limit may cause.
 
     Args:
-        largest: The largest limit that may have been chosen: what scores beyond a smaller one lose does not shrink.
+        usual: The limit where none was chosen.
     """
 
-    def __init__(self, sums: Release, source: Source, units: float, moments: Release, largest: float) -> None:
+    def __init__(self, sums: Release, source: Source, units: float, moments: Release, usual: float) -> None:
         query: AugmentedScores = sums.query  # type: ignore[assignment]
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names
@@ -403,7 +412,7 @@ class _Mean:
         self.floored = squares < hidden
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / target_sum
         self.error = math.hypot(self.sampling_sd, *(math.sqrt(term.variance) for term in self.noise))
-        loss = CUT_OFF_LOSS * largest * (high - low) / 2 / target_sum
+        loss = cut_off_loss(query.limit, usual) * (high - low) / 2 / target_sum
         noise_sd = math.sqrt(sums.variance("clipped"))
         self.cut_off = value["clipped"] * loss if value["clipped"] > _SEEN_SDS * noise_sd else 0.0
         self.surely_cut_off = max(value["clipped"] - _SURE_SDS * noise_sd, 0.0) * loss
@@ -418,8 +427,9 @@ def _cut_off(propensity: PropensityError, clip: float) -> float:
     return max(float(each[0]) for each in propensity.clipped(clip))
 
 
-def _noise_sd(query: Query, place: int, schema: Schema, guarantee: Guarantee, rule: Rule) -> float:
-    """Return the standard deviation of the noise in one of a query's numbers."""
+def _noise_sds(query: Query, schema: Schema, guarantee: Guarantee, rule: Rule) -> dict[str, float]:
+    """Return the standard deviation of the noise in each of a query's numbers, in their order."""
     noise = calibrate(query, schema, guarantee, rule)
-    sd = float(noise.scales[place] or 0.0) * noise.sensitivity.coordinates[place].tick
-    return sd * (math.sqrt(2) if noise.family == "laplace" else 1.0)
+    root = math.sqrt(2) if noise.family == "laplace" else 1.0
+    coordinates = zip(noise.sensitivity.coordinates, noise.scales, strict=True)
+    return {each.name: float(scale or 0.0) * each.tick * root for each, scale in coordinates}
