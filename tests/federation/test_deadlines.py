@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -12,7 +12,7 @@ from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.protocol.messages import BEFORE, MEANINGS, Ask, Message, Request
 from dpcausal.federation.protocol.signatures import claimed_body
-from dpcausal.federation.protocol.transport import LocalTransport
+from dpcausal.federation.protocol.transport import NOTHING, LocalTransport
 from dpcausal.federation.site.site import Site
 from dpcausal.utils.hash_chain import digest_of_text
 from tests.federation.conftest import Answerer, Federation, always, message_in, request_in
@@ -211,11 +211,18 @@ class Slow(LocalTransport):
 
     waiting: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         key = Request.from_json(claimed_body(request)).id
         for site, message in self.waiting.pop(key, ()):
             on_response(site, message)
-        super().ask(request, sites, timeout, lambda *each: self.waiting.setdefault(key, []).append(each))
+        super().ask(request, sites, timeout, lambda *each: self.waiting.setdefault(key, []).append(each), enclosed)
 
 
 def test_slow_site_of_the_version_before_is_asked_in_it_too(federation: Federation) -> None:
