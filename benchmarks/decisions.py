@@ -6,9 +6,9 @@ after each week, for one payment: one goal, three guardrails. `python -m benchma
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.random import Generator
 
 import dpcausal as dpc
 
-RESULTS = Path(__file__).parent / "results" / "decisions.json"
 LOOKS, UNITS, MARGIN = 8, 100_000, 0.05
 BUDGET = dpc.Budget(epsilon=1, delta=1e-6)
 EXPERIMENT = dpc.Experiment(
@@ -115,7 +114,7 @@ def main() -> None:
     """Simulate, and print or store."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=10)
-    options.add_argument("--json", action="store_true", help=f"write {RESULTS.name}")
+    options.add_argument("--json", action="store_true", help="print the result alone, as it is stored")
     chosen = options.parse_args()
     randoms = {scene: np.random.default_rng([4, place]) for place, scene in enumerate(SCENES)}
     waits: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
@@ -133,9 +132,10 @@ def main() -> None:
             for scene in SCENES
             for looks, runs in ((1, at_once), (LOOKS, waits))
         ]
-        print(json.dumps(result), flush=True)
-        if chosen.json:
-            RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        if run < chosen.runs or not chosen.json:
+            print(json.dumps(result), file=sys.stderr, flush=True)
+    if chosen.json:
+        print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":
