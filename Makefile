@@ -101,4 +101,5 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.secure_queries --runs 1000 --json
 	$(PYTHON) -m benchmarks.site_checks --json
 	$(PYTHON) -m benchmarks.secure_masks --runs 20000 --publish
+	$(PYTHON) -m benchmarks.secure_sites --publish
 	$(PYTHON) -m benchmarks.papers multi-site

@@ -154,6 +154,28 @@ def secure_queries(lines: list[dict[str, Any]]) -> str:
     )
 
 
+def secure_sites(result: dict[str, Any]) -> str:
+    """Return bytes and processor time of secure sums of many sites."""
+    head = ["sites", "silent in rounds 1 to 5", "a site's CPU s", "a site gets", "a site sends"]
+    head += ["the coordinator's CPU s", "it sends", "it gets", "largest request"]
+    return _lines(
+        head,
+        [
+            [
+                f"{run['sites']:,}",
+                ", ".join(map(str, run["silent"].values())),
+                f"{run['site_seconds']:.1f}",
+                *(f"{run[f'site_{way}_bytes'] / 1e3:,.0f} kB" for way in ("received", "sent")),
+                f"{run['coordinator_seconds']:.1f}",
+                *(f"{run[f'coordinator_{way}_bytes'] / 1e6:,.1f} MB" for way in ("sent", "received")),
+                f"{run['largest_request'] / 1e3:,.0f} kB",
+            ]
+            for name, run in result.items()
+            if name != "machine"
+        ],
+    )
+
+
 def tables() -> dict[str, dict[str, str]]:
     """Return the tables of each page, by the names of their places."""
 
@@ -191,6 +213,7 @@ def tables() -> dict[str, dict[str, str]]:
         "secure-sums": {
             "coverage": secure_sums.coverage_table(result("secure_sums")["coverage"]),
             "secure queries": secure_queries(result("secure_queries")["parts"]),
+            "secure sites": secure_sites(result("secure_sites")),
         },
         "survival": survival.tables(result("survival")) | {"confounded": adjusted["survival"]},
     }

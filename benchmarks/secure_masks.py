@@ -17,7 +17,7 @@ from benchmarks.parts import add_result_options, done, kept, result_file, shown
 from dpcausal.audit import lower_bound
 from dpcausal.federation.secure.coordinator import open_sum
 from dpcausal.federation.secure.session import SiteSession
-from tests.support.secure_sums import SecureSum
+from tests.support.secure_sums import SecureSum, received_by
 from tests.support.transcript_attack import TICKS, Attack
 
 SETTINGS = ((4, 2, 1), (6, 3, 1), (12, 8, 0))
@@ -63,7 +63,8 @@ def _costs(sites: int) -> Iterator[dict[str, Any]]:
     run.share()
     shared = {name: session.to_json() for name, session in run.sessions.items()}
     for count in COUNTS:
-        mask_ms = _milliseconds(lambda: SiteSession.from_json(shared["site00"]).mask(run.shares, count))  # noqa: B023
+        own = received_by("site00", run.shares)
+        mask_ms = _milliseconds(lambda: SiteSession.from_json(shared["site00"]).mask(run.shares, count, own))  # noqa: B023
         run.sessions = {name: SiteSession.from_json(text) for name, text in shared.items()}
         run.confirmed = {}
         summed = run.names[:threshold]
@@ -79,7 +80,8 @@ def _costs(sites: int) -> Iterator[dict[str, Any]]:
         open_ms = _milliseconds(opened)
         plain = _bytes([NUMBER] * count)
         out = [run.keys["site00"], run.shares["site00"], sent["site00"], run.confirmed["site00"], answers["site00"]]
-        received = [run.keys, run.shares, headers, run.confirmed]
+        sharings = {name: body["sharing"] for name, body in run.shares.items()}
+        received = [run.keys, sharings, own, headers, run.confirmed]
         yield {
             "sites": sites,
             "threshold": threshold,
