@@ -57,6 +57,7 @@ _OPTIONAL = (
     "requester_budgets",
     "mapping",
     "tables",
+    "signed_changes",
 )
 _MOST_DAYS = 3_650
 _UNITS = {"MB": 10**6, "GB": 10**9}
@@ -217,6 +218,7 @@ class Policy:
         custom_sums: The sums of their own that studies may describe; None for none.
         mapping: The columns of the table that studies call otherwise.
         tables: The further tables of the site, by the names that studies use.
+        signed_changes: Whether each change of people, keys and settings needs the signature of a person of the site.
     """
 
     site: str
@@ -245,6 +247,7 @@ class Policy:
     requester_budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
     tables: Mapping[str, SiteTable] = field(default_factory=dict)
+    signed_changes: bool = False
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -268,6 +271,7 @@ class Policy:
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
             (isinstance(self.allow_check, bool), "allow_check: true or false"),
+            (isinstance(self.signed_changes, bool), "signed_changes: true or false"),
             (
                 isinstance(self.requesters, Mapping) and all(map(is_public_key, self.requesters.values())),
                 "requesters: each name with a public key of 64 digits from 0 to f, in quotation marks",

@@ -56,6 +56,9 @@ approvals = 1
 # For how many days an approval counts after it was signed. Without this line it counts without end.
 approval_days = 365
 
+# Whether every change of people, keys and this file must be signed by a person of the site (--sign FILE).
+signed_changes = false
+
 # The time and memory limits for computing an answer.
 seconds = 600
 memory = "4 GB"
