@@ -278,6 +278,11 @@ class Policy:
             ),
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
             (all(map(is_name, self.tables)), "tables: names of letters, digits, - and _"),
+            # A schedule of looks is paid for once because a unit enters in one and the same look, wherever it is read.
+            (
+                not self.entry or not (self.tables or self.entry in self.mapping.columns),
+                "entry: of a site whose schedules are paid for once, which has one table and reads entry by its name",
+            ),
             (
                 self._caps_are_sound(),
                 "requester_budgets: an epsilon, and perhaps a delta, for names in requesters, each with its own key",

@@ -104,7 +104,7 @@ delta = 0.0
 # column = "gender_concept_id"
 # codes = {{ female = 8532, male = 8507 }}
 
-# Further tables, which studies name with table = "labs". All tables share the ledger and its budget.
+# Further tables, which studies name with table = "labs". All tables share the ledger and its budget. Not with entry.
 # [tables.labs]
 # table = "labs.parquet"
 # as_of = "labs 2026-06-30"
