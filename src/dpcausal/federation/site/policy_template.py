@@ -90,13 +90,9 @@ delta = 0.0
 # [secure_sums.sites]
 # south = "..."
 
-# Who may ask, with their public keys.
-[requesters]
-# anna = "..."                               # <- fill in
-
 # The most that one requester may spend of the budget, in all studies together; without a line, all of it.
 # [requester_budgets]
-# anna = {{ epsilon = 2.0 }}
+# ben = {{ epsilon = 2.0 }}
 
 # Columns that the table calls or codes otherwise than studies do. People approve a study together with it; a cell with
 # a code that is not listed is missing.
@@ -109,6 +105,10 @@ delta = 0.0
 # table = "labs.parquet"
 # as_of = "labs 2026-06-30"
 # columns = ["arm", "age", "score"]
+
+# Who may ask, with their public keys.
+[requesters]
+# anna = "..."                               # <- fill in
 """
 
 
