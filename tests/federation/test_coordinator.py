@@ -9,7 +9,9 @@ import dpcausal as dpc
 from dpcausal import Coordinator, Effect
 from dpcausal.errors import LedgerError, RefusedError, StudyError, TransportError
 from dpcausal.federation.coordinator.requests import Requests
+from dpcausal.federation.coordinator.responses import SiteResponse
 from dpcausal.federation.coordinator.roster import Roster
+from dpcausal.federation.coordinator.secure_rounds import summary
 from dpcausal.federation.protocol.messages import MEANINGS
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.protocol.transport import FileTransport, LocalTransport
@@ -303,3 +305,10 @@ def test_invalid_coordinator_is_refused(federation: Federation, tmp_path: Path) 
         federation.coordinator(federation.study(pooling="largest", epsilons={"nroth": 0.5}))
     with pytest.raises(LedgerError, match="Hint"):
         federation.coordinator(study, store=tmp_path)
+
+
+def test_sites_that_did_the_same_are_named_together() -> None:
+    found = [SiteResponse(name, MEANINGS["undecided"]) for name in ("north", "south")]
+    found += [SiteResponse("east", MEANINGS["undecided"]), SiteResponse("west", MEANINGS["not_allowed"])]
+    several = "north, south, east have not decided on the study yet"
+    assert summary(found) == f"{several}; west does not allow the study under its policy"

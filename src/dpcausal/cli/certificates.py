@@ -12,7 +12,7 @@ from dpcausal.cli.federation import federation
 from dpcausal.cli.private_files import site_key, unlocked
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import Network, account, site
+from dpcausal.cli.site import Network, Sign, account, site
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key, check_passphrase
 from dpcausal.federation.protocol.transport import read_bounded
@@ -72,7 +72,7 @@ def renew_site(folder: SiteFolder, network: Network = "") -> None:
 
 @site.command("rotate-key")
 def rotate_site_key(
-    folder: SiteFolder, by: Annotated[str, typer.Option(help="Your name, for the audit log.")] = ""
+    folder: SiteFolder, by: Annotated[str, typer.Option(help="Your name, for the audit log.")] = "", sign: Sign = None
 ) -> None:
     """Replace the site's key by a new one, which the old one vouches for. Stop serve and poll first."""
     from dpcausal.federation.site.rotation import rotate_key  # noqa: PLC0415 (slow to load)
@@ -85,7 +85,7 @@ def rotate_site_key(
             announce_rotation(mailbox, record, *keys)
             typer.echo("The mailbox knows the new key; the coordinator learns it from there.")
 
-    record = rotate_key(folder, by or account(), announce)
+    record = rotate_key(folder, by or account(), announce, Key.read("", sign) if sign else None)
     typer.echo(f"Replaced the key of the site. Send this file to coordinators without that mailbox: {record}")
     typer.echo("They run: dpcausal federation accept-key FOLDER FILE")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from dpcausal.cli.site import account
+from dpcausal.cli.site import Sign, account, changes_of, open_site
 from dpcausal.errors import StudyError
 from dpcausal.federation.console.accounts import Accounts
 from dpcausal.federation.console.settings import KEY
@@ -56,30 +56,28 @@ def coordinator_console(
     serve("coordinator", folder, listen, behind_proxy=behind_proxy)
 
 
-def create_console_key(folder: SiteFolder) -> None:
+def create_console_key(folder: SiteFolder, sign: Sign = None) -> None:
     """Create the key with which the console signs the decisions of people who logged in."""
-    from dpcausal.federation.site.site import Site  # noqa: PLC0415
-
-    site = Site(folder)
+    open_site(folder)
     if (folder / KEY).exists():
         raise StudyError(
             problem=f"The site's console has a key already: {folder / KEY}",
             hint="approvals that it signed count only as long as it is the console's key. To replace it, remove it.",
         )
-    public = Key.make("console", folder / KEY).public
-    site.changes.set_console_key(public, account())
+    changes = changes_of(folder, sign)
+    changes.signer()  # raises before there is a key, if it may not be recorded
+    changes.set_console_key(Key.make("console", folder / KEY).public, account())
     typer.echo(f"Created {folder / KEY}. The console may now sign decisions of people with a login.")
 
 
-def set_password(folder: SiteFolder, login: AccountName) -> None:
+def set_password(folder: SiteFolder, login: AccountName, sign: Sign = None) -> None:
     """Set the password of a local account at the console; asked for, or read from standard input."""
-    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
-
+    changes = changes_of(folder, sign)
+    signer = changes.signer()
     person, password = _asked_password(folder, login, "dpcausal site people add FOLDER NAME --role … --login LOGIN")
-    changes = Changes(folder)
     with changes.recorded():
         _set_password(folder, person, password)
-        changes.audit_log.write("people", "", person.name, "given a new password at the console")
+        changes.audit_log.write("people", "", person.name, "given a new password at the console", signer)
 
 
 def set_coordinator_password(folder: WorkspaceFolder, login: AccountName) -> None:

@@ -11,7 +11,7 @@ from dpcausal.cli.federation import federation
 from dpcausal.cli.options import AsJson, count_of
 from dpcausal.cli.requirements import ask_to_confirm, check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
-from dpcausal.cli.site import check_out, site
+from dpcausal.cli.site import Sign, account, changes_of, check_out, site
 from dpcausal.federation.coordinator.backup import backup_workspace, restore_workspace
 from dpcausal.federation.coordinator.notices import coordinator_notices
 from dpcausal.federation.coordinator.status import federation_status
@@ -119,15 +119,15 @@ def restore(file: Backup, folder: NewFolder) -> None:
 @site.command("confirm")
 def confirm(
     folder: SiteFolder,
-    by: Annotated[str, typer.Option(help="Your name, for the audit log.")],
     why: Annotated[str, typer.Option(help="What changed, and why, for the audit log.")],
+    by: Annotated[str, typer.Option(help="Your name, for the audit log; otherwise that of your account.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Confirm without being asked, in a script.")] = False,
+    sign: Sign = None,
 ) -> None:
     """Confirm people, requesters and settings, after an edit of the policy or a restore. The site answers only then."""
-    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.site.confirmation import described  # noqa: PLC0415
+    from dpcausal.federation.site.confirmation import described  # noqa: PLC0415 (slow to load)
 
-    changes = Changes(folder)
+    changes = changes_of(folder, sign)
     found = changes.unconfirmed()
     if found is None:
         typer.echo("Everything is as it was recorded: there is nothing to confirm.")
@@ -136,7 +136,7 @@ def confirm(
     if found.older:
         typer.echo("Decisions or people may be lost: no approval that was made before counts any more.")
     ask_to_confirm("Confirm all of this?", "Nothing was confirmed", yes=yes)
-    changes.confirm(by, why)
+    changes.confirm(by or account(), why)
     typer.echo("Confirmed." + (" Let people approve studies again." if found.older else ""))
 
 

@@ -13,7 +13,7 @@ from dpcausal.cli.private_files import PrivateFiles, site_key
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.errors import LedgerError, StudyError, TransportError
 from dpcausal.federation.protocol.messages import MEANINGS, Message, Request
-from dpcausal.federation.protocol.signatures import claimed_body
+from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.protocol.transport import parted, read_bounded
 from dpcausal.federation.site.policy import Policy
 from dpcausal.federation.site.policy_template import new_site
@@ -23,6 +23,7 @@ from dpcausal.utils.hash_chain import dated_back
 
 if TYPE_CHECKING:
     from dpcausal.federation.protocol.messages import Code
+    from dpcausal.federation.site.changes import Changes
     from dpcausal.federation.site.site import Site
 
 
@@ -54,6 +55,10 @@ site = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The site's folder.")]
+Sign = Annotated[
+    Path | None,
+    typer.Option("--sign", exists=True, dir_okay=False, help="The file of your own key, which signs this change."),
+]
 Network = Annotated[str, typer.Option(help="The federation, if this site is in several networks.")]
 
 
@@ -192,13 +197,18 @@ def audit_log(
     ] = False,
 ) -> None:
     """Verify the audit log, and print its decisions, requests and answers."""
-    log = open_site(folder).audit_log
+    from dpcausal.federation.site.signed_changes import verified_changes  # noqa: PLC0415 (slow to load)
+
+    opened = open_site(folder)
+    log = opened.audit_log
     if rebuild_index:
         log.rebuild_index(account())
     days = list[str]()
-    for entry in log.stream():
+    entries = log.entries()
+    signed = {each.entry.digest: f" ({each.words})" for each in verified_changes(entries, opened.policy.site)}
+    for entry in entries:
         days.append(entry.at)
-        what = entry.code or entry.what
+        what = (entry.code or entry.what) + (signed.get(entry.digest, "") if entry.sealed else "")
         words = (entry.at[:16].replace("T", " "), entry.kind, entry.who, f": {what}" if what else "")
         typer.echo("{:16}  {:7}  {}{}".format(*words))
         for label, digest in (("study", entry.study), ("request", entry.request)):
@@ -226,6 +236,13 @@ def account() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # in a container without such an account
         return f"account {os.getuid()}"
+
+
+def changes_of(folder: Path, sign: Path | None) -> "Changes":
+    """Return the changes of a site, signed by the key in a file, if one is given."""
+    from dpcausal.federation.site.changes import Changes  # noqa: PLC0415 (slow to load)
+
+    return Changes(folder, Key.read("", sign) if sign else None)
 
 
 def open_site(folder: Path) -> "Site":

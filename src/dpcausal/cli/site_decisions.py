@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dpcausal.cli.requirements import ask_to_confirm
-from dpcausal.cli.site import Folder, account, check_out, open_site
+from dpcausal.cli.site import Folder, Sign, account, changes_of, check_out, open_site
 from dpcausal.errors import StudyError
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.people import Person, nobody
@@ -103,18 +103,23 @@ def add(  # noqa: PLR0913, PLR0917 (options of a command)
     key: Annotated[str, typer.Option(help="The public key that dpcausal site create-person-key printed.")] = "",
     login: Annotated[str, typer.Option(help="The subject of the person's login at the site's console.")] = "",
     by: By = "",
+    sign: Sign = None,
 ) -> None:
     """Add a person, who may then read, decide or operate as the roles say."""
     roles = tuple(cast("Role", each) for each in dict.fromkeys(role))  # `Person` checks them
     person = Person(name, roles, key=key, login=login)
-    open_site(folder).changes.add_person(person, by or account())
+    open_site(folder)
+    changes_of(folder, sign).add_person(person, by or account())
     typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")
 
 
 @people.command("remove")
-def remove(folder: Folder, name: Annotated[str, typer.Argument(help="The person's name.")], by: By = "") -> None:
+def remove(
+    folder: Folder, name: Annotated[str, typer.Argument(help="The person's name.")], by: By = "", sign: Sign = None
+) -> None:
     """Remove a person, whose approvals then count no more. The person's rejections stay."""
-    person = open_site(folder).changes.remove_person(name, by or account())
+    open_site(folder)
+    person = changes_of(folder, sign).remove_person(name, by or account())
     typer.echo(f"Removed {person.name}.")
 
 

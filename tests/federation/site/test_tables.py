@@ -20,6 +20,7 @@ from dpcausal.federation.site.decisions import sign_decision
 from dpcausal.federation.site.policy import FILE, Policy
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
+from dpcausal.schema.mapping import ColumnMapping, LocalColumn
 from tests.support.site_folders import AS_OF, approve_study, confirm_settings, person_key
 
 LABS = "labs 2026-06-30"
@@ -28,7 +29,13 @@ LABS = "labs 2026-06-30"
 
 def edit(folder: Path, **changes: object) -> None:
     document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
+    document.pop("entry", None)  # a site with several tables pays for no schedule once
     (folder / FILE).write_text(tomli_w.dumps(document | changes), encoding="utf-8")
+
+
+@pytest.fixture
+def study(study: Study) -> Study:
+    return replace(study, schema=replace(study.schema, entry=None))
 
 
 @pytest.fixture
@@ -130,3 +137,12 @@ def test_two_tables_with_one_version_are_refused(two: Path) -> None:
     edit(two, tables={"labs": {**labs, "as_of": AS_OF}})
     with pytest.raises(StudyError, match="same as_of"):
         Policy.read(two)
+
+
+def test_a_schedule_that_is_paid_once_has_one_table_and_its_own_column_of_entry(two: Path, study: Study) -> None:
+    """Otherwise a requester could ask for one look here and for the next there, where a person entered in another."""
+    with pytest.raises(StudyError, match="which has one table"):
+        replace(Policy.read(two), entry="ward")
+    one = replace(Policy.read(two), entry="ward", tables={})
+    with pytest.raises(StudyError, match="which has one table"):
+        replace(one, mapping=ColumnMapping({"ward": LocalColumn(column="week")}))

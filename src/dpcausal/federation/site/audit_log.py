@@ -13,6 +13,7 @@ from dpcausal.errors import LedgerError, StudyError, redact_errors
 from dpcausal.federation.site.audit_index import AuditIndex, Head, seen
 from dpcausal.federation.site.decisions import claimed_decision
 from dpcausal.federation.site.log_entry import CHANGES, VERSION, LogEntry, broken_at, read_entry
+from dpcausal.federation.site.signed_changes import Signer
 from dpcausal.utils.durable_files import locked
 from dpcausal.utils.hash_chain import digest_of, verify
 from dpcausal.utils.plain_text import check_plain_text
@@ -40,8 +41,9 @@ class AuditLog:
         study: str,
         who: str,
         what: str,
+        signer: Signer | None = None,
     ) -> None:
-        """Append an entry, durably.
+        """Append an entry, durably, with the signature of whoever makes a change.
 
         Of an answer only the day is written: the time between two would reveal how long reading the table took. Of a
         restore it is written as precisely as that of a decision.
@@ -53,8 +55,9 @@ class AuditLog:
         now = datetime.now(UTC)
         precision = "microseconds" if kind == "restore" else "seconds"
         at = now.date().isoformat() if kind == "answer" else now.isoformat(timespec=precision)
+        sealed = signer.sign(kind, who, what, at) if signer else ""
         with self._locked() as descriptor:
-            self._append(descriptor, kind=kind, study=study, who=who, what=what, at=at, sealed="")
+            self._append(descriptor, kind=kind, study=study, who=who, what=what, at=at, sealed=sealed)
 
     def record(self, sealed: str) -> None:
         """Append a signed decision, durably. Its signature was verified before, and is again whenever it is counted."""
@@ -134,6 +137,10 @@ class AuditLog:
         """Return the last line that confirmed a restored site, or a rotation of its key; None where there is none."""
         found = self._entries(kind)
         return found[-1] if found else None
+
+    def people(self) -> tuple[LogEntry, ...]:
+        """Return the lines about people and the console, in order."""
+        return self._entries("people")
 
     def end(self) -> dict[str, int | str]:
         """Return where the log ends: its size in bytes, and the digest of its last entry."""

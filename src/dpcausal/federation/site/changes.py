@@ -5,10 +5,19 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, StudyError
+from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
-from dpcausal.federation.site.confirmation import Unconfirmed, check_versions, digests, find_unconfirmed, record_state
-from dpcausal.federation.site.people import Person, add_person, remove_person, set_console_key
+from dpcausal.federation.site.confirmation import (
+    Unconfirmed,
+    check_versions,
+    digests,
+    find_unconfirmed,
+    record_state,
+    recorded_policy,
+)
+from dpcausal.federation.site.people import People, Person, add_person, remove_person, set_console_key
 from dpcausal.federation.site.policy import Policy
+from dpcausal.federation.site.signed_changes import Signer, known_keys
 from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
 from dpcausal.ledger import Ledger
 from dpcausal.utils.durable_files import locked
@@ -18,10 +27,14 @@ _LOCK = ".changes"
 
 
 class Changes:
-    """The changes of one site. Neither its key nor its table is needed."""
+    """The changes of one site. Neither its key nor its table is needed.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    Args:
+        key: The key of the person who makes them, which signs their lines in the audit log. The policy may require it.
+    """
+
+    def __init__(self, folder: Path, key: Key | None = None) -> None:
+        self._folder, self._own = folder, key
         self.audit_log = AuditLog(folder / AUDIT_LOG)
 
     @property
@@ -59,29 +72,55 @@ class Changes:
 
     def add_person(self, person: Person, by: str = "") -> None:
         """Add a person to the people of the site."""
-        words = f"added as {', '.join(person.roles)}, with {person.known_by}{_by(by)}"
+        signer = self.signer()
+        words = f"added as {', '.join(person.roles)}, with {person.known_by}{_by(signer.name if signer else by)}"
         with self.recorded():
             add_person(self._folder, person)
             try:
-                self.audit_log.write("people", "", person.name, words)
+                self.audit_log.write("people", "", person.name, words, signer)
             except LedgerError:  # nobody is added without a line
                 remove_person(self._folder, person.name)
                 raise
 
     def remove_person(self, name: str, by: str = "") -> Person:
         """Remove a person from the people of the site, and return who that was. Approvals by them count no more."""
-        words = f"removed{_by(by)}"
+        signer = self.signer()
+        words = f"removed{_by(signer.name if signer else by)}"
         with self.recorded():
             person = remove_person(self._folder, name)
-            self.audit_log.write("people", "", person.name, words)
+            self.audit_log.write("people", "", person.name, words, signer)
         return person
 
     def set_console_key(self, public: str, by: str = "") -> None:
         """Record the public key of the site's console, which signs the decisions of people with a login."""
-        words = f"given the key {public}{_by(by)}"
+        signer = self.signer()
+        words = f"given the key {public}{_by(signer.name if signer else by)}"
         with self.recorded():
             set_console_key(self._folder, public)
-            self.audit_log.write("people", "", "console", words)
+            self.audit_log.write("people", "", "console", words, signer)
+
+    def signer(self) -> Signer | None:
+        """Return who signs a change; None where nobody has to, since nobody can or the policy does not require it.
+
+        Raises:
+            StudyError: If the key is not that of a person who may sign, or one is needed.
+        """
+        people = self.audit_log.people()
+        if self._own is not None:
+            return Signer.of(Policy.read(self._folder).site, People.read(self._folder), self._own, people)
+        if known_keys(people) and self._needs_signer():
+            raise StudyError(
+                problem="This site's policy requires that a person signs each change",
+                hint="name the file of your own key, the public part of which the site knows: --sign FILE.",
+            )
+        return None
+
+    def _needs_signer(self) -> bool:
+        """Return whether the policy requires signatures, or did when it was confirmed last: an edit is not enough."""
+        if Policy.read(self._folder).signed_changes:
+            return True
+        ledger = self.ledger()
+        return bool(ledger and recorded_policy(ledger).get("signed_changes"))
 
     def confirm(self, by: str, why: str) -> Unconfirmed | None:
         """Confirm the people, requesters and settings of the site as they are now; return what was unconfirmed.
@@ -98,8 +137,10 @@ class Changes:
             if found is None:
                 return None
             check_versions(self._folder, ledger)
+            signer = self.signer()
+            by = signer.name if signer else by
             settings = ", ".join(f"{name} {digest}" for name, digest in digests(self._folder).items())
-            self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {found}; {settings}")
+            self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {found}; {settings}", signer)
             record_state(self._folder, self.audit_log, ledger)
             return found
 

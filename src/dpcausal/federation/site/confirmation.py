@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -103,6 +104,12 @@ def check_versions(folder: Path, ledger: Ledger) -> None:
                 hint=f"its stored answers would be sent again. Write a new as_of in {FILE}, and declare it with: "
                 "dpcausal ledger add-version.",
             )
+
+
+def recorded_policy(ledger: Ledger) -> dict[str, Any]:
+    """Return the policy as the ledger recorded it last, as plain values; empty where it has none."""
+    texts = [state["texts"][FILE] for state in ledger.site_states() if FILE in state.get("texts", {})]
+    return tomllib.loads(texts[-1]) if texts else {}
 
 
 def _served(policy: str) -> dict[str, object]:

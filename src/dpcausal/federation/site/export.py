@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from dpcausal.federation.site.log_entry import LogEntry
+from dpcausal.federation.site.signed_changes import verified_changes
 from dpcausal.federation.site.site import Site
 from dpcausal.ledger import Ledger
 from dpcausal.release import Receipt
@@ -36,10 +38,10 @@ class LoggedEvent:
 
     Attributes:
         name: The name of the study; empty where its file is not there any more.
-        detail: The reason of a decision, or the code of an answer.
+        detail: The reason of a decision, the code of an answer, or a change and whose signature it has.
         epsilon: What the ledger debited for the releases that left for the first time; None in other events.
         receipts: The receipts of all releases in an answer, those that were paid for before included.
-        signed: The signed decision; empty in other events.
+        signed: The signed decision, or the signature of a change; empty in other events.
         digest: The digest of the entry in the audit log.
     """
 
@@ -60,7 +62,9 @@ def events(site: Site) -> Iterator[LoggedEvent]:
     """Yield the events of a site, verified. A price belongs to the first answer that held its receipt."""
     names = {each.digest: each.name for each in site.studies()}
     prices, paid = _prices(site.ledger()), set[str | None]()
-    for entry in site.audit_log.stream():
+    entries = site.audit_log.entries()
+    changes = {each.entry.digest: each.words for each in verified_changes(entries, site.policy.site)}
+    for entry in entries:
         receipts = site.receipts(entry.request) if entry.code == "answered" else ()
         fresh = {receipt.digest: receipt for receipt in receipts if receipt.digest not in paid}
         paid.update(fresh)
@@ -71,7 +75,7 @@ def events(site: Site) -> Iterator[LoggedEvent]:
             who=entry.who,
             study=entry.study,
             name=names.get(entry.study, ""),
-            detail=f"{entry.code} (request {entry.request})" if entry.request else entry.what,
+            detail=_detail(entry, changes.get(entry.digest, "")),
             epsilon=math.fsum(epsilon for epsilon, _ in spent) if receipts else None,
             delta=math.fsum(delta for _, delta in spent) if receipts else None,
             receipts=tuple(map(_receipt, receipts)),
@@ -84,6 +88,12 @@ def exported(site: Site, form: Format) -> bytes:
     """Return the audit log of a site with prices, in a format."""
     found = [vars(event) | {"receipts": list(event.receipts)} for event in events(site)]
     return _json_lines(found) if form == "jsonl" else _csv(found)
+
+
+def _detail(entry: LogEntry, signed: str) -> str:
+    if entry.request:
+        return f"{entry.code} (request {entry.request})"
+    return f"{entry.what} ({signed})" if signed else entry.what
 
 
 def _prices(ledger: Ledger) -> dict[str | None, tuple[float, float]]:

@@ -29,7 +29,7 @@ class LogEntry(ChainEntry):
             signature, a change of the site's people or of its key, a new index, a confirmation of settings, or one
             after a restore: approvals before it do not count.
         what: The reason of a decision; of an answer, the request and the code.
-        sealed: The signed decision; empty in other entries.
+        sealed: The signed decision, or the signature of a change; empty in other entries.
     """
 
     version: int
@@ -82,9 +82,9 @@ def read_entry(place: int, line: bytes) -> LogEntry:
         entry = LogEntry(**document)
         if not all(isinstance(value, str) for name, value in document.items() if name != "version"):
             raise broken_at(place)
-        if entry.is_decision != bool(entry.sealed):
+        if entry.is_decision != bool(entry.sealed) and entry.kind not in CHANGES:
             raise broken_at(place)
-        if entry.sealed:
+        if entry.is_decision:
             claimed = asdict(claimed_decision(entry.sealed))
             expected = {"kind": entry.kind, "study": entry.study, "by": entry.who, "why": entry.what, "at": entry.at}
             if not expected.items() <= claimed.items():

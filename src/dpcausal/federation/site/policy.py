@@ -57,6 +57,7 @@ _OPTIONAL = (
     "requester_budgets",
     "mapping",
     "tables",
+    "signed_changes",
 )
 _MOST_DAYS = 3_650
 _UNITS = {"MB": 10**6, "GB": 10**9}
@@ -217,6 +218,7 @@ class Policy:
         custom_sums: The sums of their own that studies may describe; None for none.
         mapping: The columns of the table that studies call otherwise.
         tables: The further tables of the site, by the names that studies use.
+        signed_changes: Whether each change of people, keys and settings needs the signature of a person of the site.
     """
 
     site: str
@@ -245,6 +247,7 @@ class Policy:
     requester_budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
     tables: Mapping[str, SiteTable] = field(default_factory=dict)
+    signed_changes: bool = False
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -268,12 +271,18 @@ class Policy:
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
             (isinstance(self.allow_check, bool), "allow_check: true or false"),
+            (isinstance(self.signed_changes, bool), "signed_changes: true or false"),
             (
                 isinstance(self.requesters, Mapping) and all(map(is_public_key, self.requesters.values())),
                 "requesters: each name with a public key of 64 digits from 0 to f, in quotation marks",
             ),
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
             (all(map(is_name, self.tables)), "tables: names of letters, digits, - and _"),
+            # A schedule of looks is paid for once because a unit enters in one and the same look, wherever it is read.
+            (
+                not self.entry or not (self.tables or self.entry in self.mapping.columns),
+                "entry: of a site whose schedules are paid for once, which has one table and reads entry by its name",
+            ),
             (
                 self._caps_are_sound(),
                 "requester_budgets: an epsilon, and perhaps a delta, for names in requesters, each with its own key",

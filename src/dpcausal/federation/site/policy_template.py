@@ -56,6 +56,9 @@ approvals = 1
 # For how many days an approval counts after it was signed. Without this line it counts without end.
 approval_days = 365
 
+# Whether every change of people, keys and this file must be signed by a person of the site (--sign FILE).
+signed_changes = false
+
 # The time and memory limits for computing an answer.
 seconds = 600
 memory = "4 GB"
@@ -87,13 +90,9 @@ delta = 0.0
 # [secure_sums.sites]
 # south = "..."
 
-# Who may ask, with their public keys.
-[requesters]
-# anna = "..."                               # <- fill in
-
 # The most that one requester may spend of the budget, in all studies together; without a line, all of it.
 # [requester_budgets]
-# anna = {{ epsilon = 2.0 }}
+# ben = {{ epsilon = 2.0 }}
 
 # Columns that the table calls or codes otherwise than studies do. People approve a study together with it; a cell with
 # a code that is not listed is missing.
@@ -101,11 +100,15 @@ delta = 0.0
 # column = "gender_concept_id"
 # codes = {{ female = 8532, male = 8507 }}
 
-# Further tables, which studies name with table = "labs". All tables share the ledger and its budget.
+# Further tables, which studies name with table = "labs". All tables share the ledger and its budget. Not with entry.
 # [tables.labs]
 # table = "labs.parquet"
 # as_of = "labs 2026-06-30"
 # columns = ["arm", "age", "score"]
+
+# Who may ask, with their public keys.
+[requesters]
+# anna = "..."                               # <- fill in
 """
 
 

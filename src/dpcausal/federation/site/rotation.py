@@ -15,7 +15,7 @@ from dpcausal.utils.plain_text import check_plain_text
 _NEXT = "site.next.key"
 
 
-def rotate_key(folder: Path, by: str, announce: Callable[[str, Key, Key], None]) -> Path:
+def rotate_key(folder: Path, by: str, announce: Callable[[str, Key, Key], None], own: Key | None = None) -> Path:
     """Replace the key of a site, and return the file of the record for those who know the old one.
 
     If it is interrupted, call it again: it goes on with the same new key.
@@ -24,12 +24,14 @@ def rotate_key(folder: Path, by: str, announce: Callable[[str, Key, Key], None])
         folder: The site's folder.
         by: Who does this, for the audit log.
         announce: Called with the record, the old key and the new one, before the new one counts here.
+        own: The key of the person who does this, which signs the line in the audit log.
 
     Raises:
         StudyError: If a secure sum is not finished: its study names the old key.
     """
     check_plain_text("who rotates a key", [by], StudyError)
-    site, changes = Policy.read(folder).site, Changes(folder)
+    site, changes = Policy.read(folder).site, Changes(folder, own)
+    signer = changes.signer()
     if unfinished := unfinished_sessions(folder / SESSIONS):
         raise StudyError(
             problem=f"Secure sums are not finished, and their studies name the key: {', '.join(unfinished)}",
@@ -45,7 +47,8 @@ def rotate_key(folder: Path, by: str, announce: Callable[[str, Key, Key], None])
     announce(record.read_text(encoding="ascii"), old, new)
     with changes.recorded():
         if changes.current_key != new.public:
-            changes.audit_log.write("key", "", by, f"{old.public} replaced by {new.public}")
+            who = signer.name if signer else by
+            changes.audit_log.write("key", "", who, f"{old.public} replaced by {new.public}", signer)
         (folder / _NEXT).replace(folder / KEY)
         sync_folder(folder)
     return record

@@ -33,6 +33,7 @@ from dpcausal.federation.site.policy import KEY, Policy
 from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
 from dpcausal.federation.site.review import OWED
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
+from dpcausal.federation.site.signed_changes import verified_changes
 from dpcausal.federation.site.site_ledger import open_ledger
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
@@ -48,7 +49,13 @@ SESSION_DAYS = 30
 def site_status(folder: Path) -> Status:
     """Look at a site, and return what was found."""
     policy = Policy.read(folder)
-    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
+    checks = (
+        *_network(folder),
+        _waiting(folder),
+        *_ledger(folder, policy),
+        _audit_log(folder, policy),
+        *_confirmed(folder),
+    )
     rest = (
         _key(folder),
         *_sessions(folder),
@@ -135,16 +142,22 @@ def _budget(folder: Path, policy: Policy, ledger: Ledger) -> Check:
     return Check("budget", HEALTHY, words, value)
 
 
-def _audit_log(folder: Path) -> Check:
+def _audit_log(folder: Path, policy: Policy) -> Check:
     if not (folder / AUDIT_LOG).exists():
         return Check("audit_log", HEALTHY, "empty", 0)
     try:
-        days = [entry.at for entry in AuditLog(folder / AUDIT_LOG).stream()]
+        entries = AuditLog(folder / AUDIT_LOG).entries()
     except DpcausalError as error:
         return Check("audit_log", BROKEN, error.problem)
-    back = len(dated_back(days))
+    back, changes = len(dated_back([entry.at for entry in entries])), list(verified_changes(entries, policy.site))
+    if wrong := next((each for each in changes if each.problem), None):
+        words = f"the change of {wrong.entry.who} at {wrong.entry.at} is {wrong.problem}"
+        return Check("audit_log", BROKEN, words, len(entries))
+    first = next((place for place, each in enumerate(changes) if each.by), len(changes))
+    unsigned = sum(not each.by for each in changes[first:]) if policy.signed_changes else 0
     words = f", {back} of them dated back: see dpcausal site audit-log" if back else ""
-    return Check("audit_log", HEALTHY, f"whole, {len(days)} entries{words}", len(days))
+    words += f", {unsigned} changes not signed since the first that was" if unsigned else ""
+    return Check("audit_log", ATTENTION if unsigned else HEALTHY, f"whole, {len(entries)} entries{words}", len(entries))
 
 
 def _confirmed(folder: Path) -> Iterator[Check]:
