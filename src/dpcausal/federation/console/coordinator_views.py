@@ -108,6 +108,7 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
             title="People",
             people=People.read(folder).people,
             needed=0,
+            provider=login.settings.provider,
             logins=logins,
             people_command="dpcausal federation add-person",
             people_changes="added",

@@ -282,8 +282,8 @@ class SiteFolder:
             self.units,
         )
 
-    def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
-        """Sign a person's decision with the console's key, and record it."""
+    def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str, login: str) -> None:
+        """Sign a person's decision with the console's key, and record it with how the person is known."""
         if not (self.folder / KEY).exists():
             raise StudyError(
                 problem="The console has no key of its own, which signs decisions",
@@ -291,7 +291,9 @@ class SiteFolder:
             )
         key = Key.read("console", self.folder / KEY)
         self.site.decide(
-            sign_decision(key, site=self.name, study=digest, kind=kind, by=person.name, why=why, via="console")
+            sign_decision(
+                key, site=self.name, study=digest, kind=kind, by=person.name, why=why, via="console", login=login
+            )
         )
 
     @property

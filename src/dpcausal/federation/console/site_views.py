@@ -105,7 +105,7 @@ class SitePages:
         if digest not in site.studies:
             abort(404)
         self.login.take_confirmation(digest)
-        site.decide(digest, "approve" if kind == "approve" else "reject", current_person(), why)
+        site.decide(digest, "approve" if kind == "approve" else "reject", current_person(), why, self.login.evidence())
         self.login.state.log(kind, current_person().login, request.remote_addr or "", digest)
         return redirect(f"{url_for('site.study', digest=digest)}#decisions")
 
@@ -186,6 +186,7 @@ class SitePages:
             title="People",
             people=site.site.people.people,
             needed=site.site.policy.approvals,
+            provider=self.login.settings.provider,
             logins=self.login.state.logged(50) if may else None,
             people_command="dpcausal site people",
             people_changes="added and removed",

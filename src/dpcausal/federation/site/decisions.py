@@ -35,6 +35,7 @@ class Decision:
         kind: `approve` or `reject`.
         at: The time at which it was signed, in UTC.
         via: `key` where the person's own key signed, `console` where the site's console signed after a login.
+        login: How the console knew the person; empty with a key.
     """
 
     site: str
@@ -44,6 +45,7 @@ class Decision:
     why: str
     at: str
     via: Literal["key", "console"]
+    login: str = ""
     format: str = _FORMAT
 
     def __post_init__(self) -> None:
@@ -91,6 +93,7 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
     by: str,
     why: str = "",
     via: Literal["key", "console"] = "key",
+    login: str = "",
 ) -> str:
     """Return a decision, signed.
 
@@ -99,9 +102,10 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
         study: The whole digest of the study, as it was shown to the person.
         kind: `approve` or `reject`.
         via: `key`, or `console` if the console signs.
+        login: How the console knows the person.
     """
     at = datetime.now(UTC).isoformat(timespec="microseconds")
-    decision = Decision(site=site, study=study, kind=kind, by=normalised(by), why=why, at=at, via=via)
+    decision = Decision(site=site, study=study, kind=kind, by=normalised(by), why=why, at=at, via=via, login=login)
     signer = CONSOLE if via == "console" else decision.by
     return Key(signer, key.private).seal(json.dumps(asdict(decision), sort_keys=True))
 
