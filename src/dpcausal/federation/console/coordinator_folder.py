@@ -213,7 +213,10 @@ class CoordinatorFolder:
         if not folder.is_dir():
             return []
         mailbox = Mailbox.read(folder)
-        store = MailboxStore(mailbox.database_address, 1)
+        address = mailbox.database_address
+        if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).exists():
+            return []  # it was not served yet, and to open the database would create it
+        store = MailboxStore(address, 1)
         return [{site.site: site.seen for site in store.sites(name)} for name in mailbox.requesters]
 
     def certificates(self) -> dict[str, NetworkCertificate]:
