@@ -64,7 +64,7 @@ MAY_IMPORT = {
     ),
     "federation/console": (
         *("federation/console", "federation/site", "federation/coordinator", "federation/operation"),
-        *("federation/protocol", "federation/transports", "report", "study", "ledger", *NOUNS),
+        *("federation/protocol", "federation/transports", "report", "study", "estimators", "ledger", *NOUNS),
     ),
     "federation/transports": (
         *("federation/transports", "federation/site", "federation/coordinator", "federation/operation"),

@@ -205,8 +205,8 @@ def look_at_coordinator(browser: Browser, axe: str, out: Path) -> dict[str, list
     page.click("main button")
     effect = page.get_attribute("tbody a >> nth=0", "href") or ""
     page.goto(address + effect)
-    assert "95 % interval" in page.inner_text("main")
-    views = {"matrix": "/", "effect": effect, "roster": "/sites", "coordinator-people": "/people"}
+    assert "confidence interval" in page.inner_text("main")
+    views = {"studies": "/", "effect": effect, "roster": "/sites", "build": "/build", "coordinator-people": "/people"}
     return found | photograph(context, {name: address + path for name, path in views.items()}, axe, out)
 
 

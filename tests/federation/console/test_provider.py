@@ -2,7 +2,7 @@
 
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -12,6 +12,7 @@ from authlib.integrations.requests_client import OAuth2Session
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
+from dpcausal.errors import StudyError
 from dpcausal.federation.console.application import site_console
 from dpcausal.federation.console.settings import Provider, Settings
 from dpcausal.federation.site.site import Site
@@ -43,14 +44,19 @@ class FakeProvider:
     asked: dict[str, str] = field(default_factory=dict)
     sent: dict[str, Any] = field(default_factory=dict)
     reachable: bool = True
+    told: dict[str, Any] | None = None
+    """What the provider tells of a person when asked; None where it has no such endpoint."""
 
     def request(self, url: str) -> FakeResponse:
         if not self.reachable:
             raise ConnectionError(url)
         if url.endswith("/jwks"):
             return FakeResponse({"keys": [KEY.as_dict(private=False)]})
+        if url.endswith("/userinfo"):
+            return FakeResponse(self.told or {})
         return FakeResponse(
-            {
+            ({} if self.told is None else {"userinfo_endpoint": f"{ISSUER}/userinfo"})
+            | {
                 "issuer": ISSUER,
                 "authorization_endpoint": f"{ISSUER}/authorize",
                 "token_endpoint": f"{ISSUER}/token",
@@ -189,3 +195,87 @@ def test_words_of_the_provider_are_not_shown(browser: Browser, provider: FakePro
     answer = browser.get("/login/callback?error=access_denied&error_description=<script>alert(1)</script>")
     assert answer.status_code == 502
     assert "alert" not in answer.text
+
+
+ROLES = {"approver": {"groups": "dpcausal-approvers"}, "reader": {"groups": "staff", "site": "north"}}
+STAFF = {"groups": ["staff", "dpcausal-approvers"], "site": "north"}
+
+
+@pytest.fixture
+def ruled(folder: Path) -> Browser:
+    """A browser at a console whose roles need claims."""
+    provider = replace(PROVIDER, scope="openid groups", roles=ROLES)  # type: ignore[arg-type]
+    return Browser(site_console(folder, Settings(address=ADDRESS, provider=provider)).test_client())
+
+
+def test_a_decision_needs_the_role_in_the_list_and_the_claims_of_its_own_login(
+    ruled: Browser, provider: FakeProvider, digest: str, folder: Path
+) -> None:
+    page = f"/studies/{digest}"
+    provider.claims = dict(STAFF)
+    go(ruled, provider)
+    assert provider.asked["scope"] == "openid groups"
+    provider.claims = {"groups": ["dpcausal-approvers-of-another"]}  # left the group since the login
+    go(ruled, provider, f"/confirm/{digest}", "/people")
+    assert ruled.get(page).status_code == 403
+    assert Site(folder).audit_log.decisions(digest) == ()
+    provider.claims = dict(STAFF)
+    go(ruled, provider)
+    go(ruled, provider, f"/confirm/{digest}", page)
+    assert ruled.decide(digest).status_code == 302
+    (entry,) = Site(folder).audit_log.decisions(digest)
+    assert (entry.who, entry.login) == ("Dr. Adams", f"adams at {ISSUER}, groups: dpcausal-approvers")
+    assert f"login adams at {ISSUER}, groups: dpcausal-approvers" in ruled.get("/log").text
+    assert "<code>groups</code> is or lists <code>dpcausal-approvers</code>" in ruled.get("/people").text
+
+
+@pytest.mark.parametrize(
+    ("claims", "told", "roles"),
+    [
+        ({"sub": "adams"}, None, None),  # on the list, and in no group
+        ({"sub": "adams", "groups": "dpcausal-approvers"}, None, "approver"),
+        ({"sub": "adams", "groups": "dpcausal-approvers-too"}, None, None),
+        ({"sub": "adams", "groups": {"dpcausal-approvers": 1}}, None, None),
+        ({"sub": "adams"}, {"sub": "adams", "groups": ["dpcausal-approvers"]}, "approver"),
+        ({"sub": "adams", "groups": []}, {"sub": "adams", "groups": ["dpcausal-approvers"]}, None),  # the token counts
+        ({"sub": "rita", "groups": ["staff"]}, None, None),  # one claim of two
+        ({"sub": "otto"}, None, "operator"),  # a role without a rule
+        ({"sub": "unlisted"} | STAFF, None, "reader"),  # never approver
+        ({"sub": "a\nb"} | STAFF, None, None),
+    ],
+)
+def test_roles_by_claims(
+    ruled: Browser, provider: FakeProvider, claims: dict[str, Any], told: dict[str, Any] | None, roles: str | None
+) -> None:
+    provider.claims, provider.told = claims, told
+    go(ruled, provider)
+    page = ruled.get("/people")
+    assert page.status_code == (200 if roles else 403)
+    if roles:
+        assert f'<span class="roles">{roles}</span>' in page.text
+
+
+def test_claims_told_of_another_person_are_refused(ruled: Browser, provider: FakeProvider) -> None:
+    provider.told = {"sub": "brown"} | STAFF
+    assert go(ruled, provider).status_code == 502
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "scope = 'groups'",
+        "[provider.roles]\nowner = { groups = 'a' }",
+        "[provider.roles]\nreader = { groups = ['a'] }",
+        "[provider.roles]\nreader = {}",
+        "roles = 'all'",
+    ],
+)
+def test_rules_are_checked(folder: Path, change: str) -> None:
+    file = folder / "console.toml"
+    secret = "client_secret = 's'"  # noqa: S105 (of this test only)
+    file.write_text(
+        f"version = 1\naddress = '{ADDRESS}'\n[provider]\nissuer = '{ISSUER}'\nclient_id = 'c'\n{secret}\n{change}\n"
+    )
+    file.chmod(0o600)
+    with pytest.raises(StudyError, match=r"scope must|provider\.roles"):
+        Settings.read(folder, ADDRESS)

@@ -1,5 +1,6 @@
 """What a console shows of a coordinator's workspace. It asks no site, and changes nothing."""
 
+import contextlib
 import json
 import sqlite3
 import tempfile
@@ -30,6 +31,7 @@ STATES = ("answered", "undecided", "refused", "silent", "not asked", "revoked")
 """What a site may have done about a study, in the order in which pages show it."""
 
 _AGES = {"within an hour": 3_600, "within a day": 86_400, "within a week": 604_800}
+_MOST_FILES = 50
 HEARD = (*_AGES, "longer ago", "never", "revoked")
 """When a site was last heard from, in the order in which pages show it."""
 
@@ -152,6 +154,16 @@ class CoordinatorFolder:
                 found[digest] = AskedStudy(request, digest, read[0], at, read[1])
         return [*found.values()][::-1]
 
+    @property
+    def bases(self) -> dict[str, Study]:
+        """The studies that a new one may begin with, by digest: study files in the workspace, and those sent before."""
+        found = dict[str, Study]()
+        for file in sorted(self._workspace.folder.glob("*.toml"))[:_MOST_FILES]:
+            with contextlib.suppress(DpcausalError, OSError, ValueError):  # other files of the workspace
+                study = Study.from_toml(file.read_text(encoding="utf-8"))
+                found[study.digest] = study
+        return found | {each.digest: each.study for each in self.studies[:_MOST_FILES] if each.digest not in found}
+
     def study(self, request: str) -> AskedStudy | None:
         """Return a study that was sent to sites; None if there is none with this request."""
         return next((each for each in self.studies if each.request == request), None)
@@ -209,7 +221,10 @@ class CoordinatorFolder:
         if not folder.is_dir():
             return []
         mailbox = Mailbox.read(folder)
-        store = MailboxStore(mailbox.database_address, 1)
+        address = mailbox.database_address
+        if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).exists():
+            return []  # it was not served yet, and to open the database would create it
+        store = MailboxStore(address, 1)
         return [{site.site: site.seen for site in store.sites(name)} for name in mailbox.requesters]
 
     def certificates(self) -> dict[str, NetworkCertificate]:

@@ -1,13 +1,15 @@
 """The pages of a coordinator's console. They change nothing, and ask no site."""
 
+from functools import partial
 from pathlib import Path
 
 from flask import Blueprint, Response, abort, render_template
 
 from dpcausal.errors import DpcausalError
+from dpcausal.federation.console.build_view import build_page
 from dpcausal.federation.console.coordinator_folder import HEARD, STATES, CoordinatorFolder
 from dpcausal.federation.console.login import Login, current_person
-from dpcausal.federation.console.paging import filters, part_of
+from dpcausal.federation.console.parts import filters, part_of, text_file
 from dpcausal.federation.console.security import allow_style_attributes
 from dpcausal.federation.site.people import People
 from dpcausal.report.figures.inline import effect_figure, site_figure
@@ -15,6 +17,7 @@ from dpcausal.report.figures.inline import effect_figure, site_figure
 MENU = (
     ("coordinator.studies", "Studies"),
     ("coordinator.roster", "Sites"),
+    ("coordinator.build", "Plan a study"),
     ("coordinator.people", "People"),
 )
 _STUDIES = 25
@@ -72,8 +75,9 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
     def report(name: str) -> Response:
         workspace = CoordinatorFolder(folder)
         found = workspace.report(workspace.study(name) or abort(404))
-        headers = {"Content-Disposition": f'attachment; filename="report-{name[:12]}.html"'}
-        return Response(found.to_html(), mimetype="text/html", headers=headers)
+        return text_file(found.to_html(), f"report-{name[:12]}.html", "text/html")
+
+    pages.add_url_rule("/build", "build", partial(build_page, folder), methods=["GET", "POST"])
 
     @pages.get("/sites")
     def roster() -> str:
@@ -108,6 +112,7 @@ def coordinator_pages(folder: Path, login: Login) -> Blueprint:
             title="People",
             people=People.read(folder).people,
             needed=0,
+            provider=login.settings.provider,
             logins=logins,
             people_command="dpcausal federation add-person",
             people_changes="added",

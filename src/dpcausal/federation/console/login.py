@@ -2,15 +2,15 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from flask import Blueprint, Flask, abort, g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from dpcausal.errors import MissingExtraError
+from dpcausal.errors import MissingExtraError, StudyError
 from dpcausal.federation.console.accounts import Accounts
 from dpcausal.federation.console.security import current_session, local_path
 from dpcausal.federation.console.settings import Provider, Settings
@@ -61,7 +61,7 @@ class Login:
         g.person = None
         login = current_session().get("login", "")
         if login:
-            g.person = People.read(self.folder).with_login(login)
+            g.person = self._person(login)
         if request.endpoint in _PUBLIC:
             return None
         if g.person:
@@ -72,6 +72,29 @@ class Login:
             abort(403, "Your login is right, but it has no role here. An operator can add you to the list of people.")
         path = local_path(request.path) if request.method == "GET" else "/"
         return redirect(url_for("login.login", next=None if path == "/" else path))
+
+    def _person(self, login: str) -> Person | None:
+        """Return the person of a login, with the roles that neither the list of people nor the login's claims deny.
+
+        Who is not on the list may have the other roles by claims, and never decides: the site verifies decisions by it.
+        """
+        ruled = self.settings.provider.roles if self.settings.provider else {}
+        granted = current_session().get("granted", {})
+        person = People.read(self.folder).with_login(login)
+        listed = person.roles if person else tuple(role for role in ruled if role != "approver")
+        roles = tuple(role for role in listed if role not in ruled or role in granted)
+        try:
+            return replace(person or Person(login, ("reader",), login=login), roles=roles) if roles else None
+        except StudyError:  # a subject that cannot be shown
+            return None
+
+    def evidence(self) -> str:
+        """Return how the person of this request is known, for the audit log."""
+        session, provider = current_session(), self.settings.provider
+        if provider is None:
+            return f"{session['login']}, by password"
+        claims = session.get("granted", {}).get("approver", "")
+        return f"{session['login']} at {provider.issuer}" + (f", {claims}" if claims else "")
 
     def _login(self) -> Response | str:
         path = local_path(request.args.get("next", "/"))
@@ -185,15 +208,17 @@ class Login:
         Authlib finds the state, the nonce and the code verifier in the session of the browser that began.
         """
         session = current_session()
-        issuer = self.settings.provider.issuer if self.settings.provider else ""
+        provider = cast("Provider", self.settings.provider)
         options = {
-            "iss": {"essential": True, "values": [issuer]},
+            "iss": {"essential": True, "values": [provider.issuer]},
             "aud": {"essential": True, "value": client.client_id},
             "sub": {"essential": True},
         }
         try:
-            claims = client.authorize_access_token(claims_options=options)["userinfo"]
+            token = client.authorize_access_token(claims_options=options)
+            claims = token["userinfo"]
             login, at = str(claims["sub"]), claims.get("auth_time")
+            granted = provider.granted(claims | _further(client, token, provider))
         except Exception as error:  # noqa: BLE001 (a hostile answer may break in ways that nobody listed)
             self._unusable(error)
         confirming = session.pop("confirming", None)
@@ -201,14 +226,28 @@ class Login:
             if login != session["login"] or not isinstance(at, int | float) or at < confirming["at"] - _CLOCK_SKEW:
                 self.state.log("failed login", session["login"], _address(), "another login, or none, as confirmation")
                 abort(403, "The provider did not confirm that it was you, just now.")
+            session["granted"] = granted
             return self._confirmed(confirming["study"])
         path = local_path(str(session.get("next", "/")))
         self._begin(login)
+        session["granted"] = granted
         return redirect(path)
 
     def _unusable(self, error: Exception) -> NoReturn:
         self.state.log("failed login", "", _address(), f"provider: {type(error).__name__}")
         abort(502)
+
+
+def _further(client: Any, token: Any, provider: Provider) -> dict[str, object]:  # noqa: ANN401 (Authlib has no types)
+    """Return claims that roles need, and that the provider tells only when asked for them."""
+    claims = token["userinfo"]
+    needed = {name for wanted in provider.roles.values() for name in wanted} - set(claims)
+    if not needed or "userinfo_endpoint" not in client.load_server_metadata():
+        return {}
+    told = client.userinfo(token=token)
+    if told["sub"] != claims["sub"]:
+        raise ValueError
+    return {name: told[name] for name in needed & set(told)}
 
 
 def needs_role(role: Role) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
@@ -253,5 +292,5 @@ def _client(app: Flask, provider: Provider) -> Any:  # noqa: ANN401 (Authlib has
         server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
         client_id=provider.client_id,
         client_secret=provider.client_secret,
-        client_kwargs={"scope": "openid", "code_challenge_method": "S256", "default_timeout": 10},
+        client_kwargs={"scope": provider.scope, "code_challenge_method": "S256", "default_timeout": 10},
     )

@@ -2,12 +2,13 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.federation.site.people import ROLES, Role
 from dpcausal.utils.hash_chain import digest_of_text
 from dpcausal.utils.validation import build, check_format, check_keys, is_loopback, is_number
 
@@ -26,16 +27,44 @@ class Provider:
 
     Attributes:
         client_id: The name under which it knows this console.
+        scope: What the console asks it to tell of a person.
+        roles: For roles that a login has by its claims only: the claims, each with the value that it must be or list.
     """
 
     issuer: str
     client_id: str
     client_secret: str
+    scope: str = "openid"
+    roles: Mapping[Role, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_address("issuer", self.issuer)
         if not all(isinstance(text, str) and text for text in (self.client_id, self.client_secret)):
             raise StudyError(expected="texts for client_id and client_secret", got="none", hint=_HINT)
+        if not isinstance(self.scope, str) or "openid" not in self.scope.split():
+            raise StudyError(problem=f"scope must name openid, and is {self.scope!r}"[:200], hint=_HINT)
+        rules = self.roles.items() if isinstance(self.roles, Mapping) else [("", {})]
+        for role, claims in rules:
+            texts = [*claims, *claims.values()] if isinstance(claims, Mapping) else []
+            if role not in ROLES or not texts or not all(isinstance(text, str) and text for text in texts):
+                raise StudyError(
+                    problem=f"[provider.roles] must give each of {', '.join(ROLES)} claims with one text each",
+                    hint='for instance: approver = { groups = "dpcausal-approvers" }.',
+                )
+
+    def granted(self, claims: Mapping[str, object]) -> dict[Role, str]:
+        """Return the roles of [provider.roles] whose claims a login has, each with these claims in words.
+
+        Example:
+            >>> provider = Provider("https://login.example", "console", "?", roles={"reader": {"groups": "staff"}})
+            >>> provider.granted({"groups": ["staff", "night"]}), provider.granted({"groups": "staffing"})
+            ({'reader': 'groups: staff'}, {})
+        """
+        return {
+            role: ", ".join(f"{name}: {value}" for name, value in wanted.items())
+            for role, wanted in self.roles.items()
+            if all(_has(claims.get(name), value) for name, value in wanted.items())
+        }
 
     @property
     def origin(self) -> str:
@@ -113,6 +142,11 @@ class Settings:
             **{"address": f"http://{listen}"} | {name: document[name] for name in document if name not in _OTHERS}
         )
         return replace(settings, provider=provider)
+
+
+def _has(claim: object, value: str) -> bool:
+    """Return whether a claim is this text, or lists it."""
+    return claim == value or (isinstance(claim, list) and value in claim)
 
 
 def _check_address(what: str, address: object) -> None:

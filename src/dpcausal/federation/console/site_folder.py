@@ -285,8 +285,8 @@ class SiteFolder:
             units,
         )
 
-    def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str) -> None:
-        """Sign a person's decision with the console's key, and record it."""
+    def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str, login: str) -> None:
+        """Sign a person's decision with the console's key, and record it with how the person is known."""
         if not (self.folder / KEY).exists():
             raise StudyError(
                 problem="The console has no key of its own, which signs decisions",
@@ -296,7 +296,15 @@ class SiteFolder:
         mapping = self.site.mapping_of(_study(self.site.inbox.text(digest)).table)
         self.site.decide(
             sign_decision(
-                key, site=self.name, study=digest, kind=kind, by=person.name, why=why, via="console", mapping=mapping
+                key,
+                site=self.name,
+                study=digest,
+                kind=kind,
+                by=person.name,
+                why=why,
+                via="console",
+                mapping=mapping,
+                login=login,
             )
         )
 

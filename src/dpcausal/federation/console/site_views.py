@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from dpcausal.federation.console.login import Login, current_person, needs_role
 from dpcausal.federation.console.messages import responses_over_time
-from dpcausal.federation.console.paging import filters, part_of
+from dpcausal.federation.console.parts import filters, part_of, text_file
 from dpcausal.federation.console.security import allow_style_attributes
 from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.site.export import Format, exported
@@ -105,7 +105,7 @@ class SitePages:
         if digest not in site.studies:
             abort(404)
         self.login.take_confirmation(digest)
-        site.decide(digest, "approve" if kind == "approve" else "reject", current_person(), why)
+        site.decide(digest, "approve" if kind == "approve" else "reject", current_person(), why, self.login.evidence())
         self.login.state.log(kind, current_person().login, request.remote_addr or "", digest)
         return redirect(f"{url_for('site.study', digest=digest)}#decisions")
 
@@ -146,7 +146,7 @@ class SitePages:
     def download(self, name: str) -> Response:
         """Return one message as a file."""
         found = SiteFolder(self.folder).messages.get(name) or abort(404)
-        return _file(found.text, f"message-{name}.json", "application/json")
+        return text_file(found.text, f"message-{name}.json", "application/json")
 
     def log(self) -> str:
         """Return the audit log, filtered."""
@@ -168,7 +168,7 @@ class SitePages:
     def export(self, name: str) -> Response:
         """Return the whole audit log with prices as a file."""
         form, kind = _EXPORTS.get(name) or abort(404)
-        return _file(exported(SiteFolder(self.folder).site, form), name, kind)
+        return text_file(exported(SiteFolder(self.folder).site, form), name, kind)
 
     def health(self) -> str:
         """Return what an operator asks first."""
@@ -186,6 +186,7 @@ class SitePages:
             title="People",
             people=site.site.people.people,
             needed=site.site.policy.approvals,
+            provider=self.login.settings.provider,
             logins=self.login.state.logged(50) if may else None,
             people_command="dpcausal site people",
             people_changes="added and removed",
@@ -203,7 +204,3 @@ def _chosen(entries: Iterable[LogEntry], chosen: dict[str, str]) -> Iterable[Log
             and (not chosen["until"] or entry.at[:10] <= chosen["until"])
         ):
             yield entry
-
-
-def _file(text: str | bytes, name: str, kind: str) -> Response:
-    return Response(text, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

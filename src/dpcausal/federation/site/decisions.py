@@ -36,6 +36,7 @@ class Decision:
         at: The time at which it was signed, in UTC.
         via: `key` where the person's own key signed, `console` where the site's console signed after a login.
         mapping: The digest of the mapping by which the site reads the study's columns; empty where it has none.
+        login: How the console knew the person; empty with a key.
     """
 
     site: str
@@ -45,6 +46,7 @@ class Decision:
     why: str
     at: str
     via: Literal["key", "console"]
+    login: str = ""
     format: str = _FORMAT
     mapping: str = ""
 
@@ -94,6 +96,7 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
     why: str = "",
     via: Literal["key", "console"] = "key",
     mapping: str = "",
+    login: str = "",
 ) -> str:
     """Return a decision, signed.
 
@@ -103,10 +106,11 @@ def sign_decision(  # noqa: PLR0913 (what a decision consists of)
         kind: `approve` or `reject`.
         via: `key`, or `console` if the console signs.
         mapping: The digest of the mapping by which the site reads the study's columns, as it was shown.
+        login: How the console knows the person.
     """
     at = datetime.now(UTC).isoformat(timespec="microseconds")
-    decided = {"site": site, "study": study, "by": normalised(by), "why": why, "at": at, "mapping": mapping}
-    decision = Decision(kind=kind, via=via, **decided)
+    decided = {"site": site, "study": study, "by": normalised(by), "why": why, "at": at}
+    decision = Decision(kind=kind, via=via, mapping=mapping, login=login, **decided)
     signer = CONSOLE if via == "console" else decision.by
     return Key(signer, key.private).seal(json.dumps(asdict(decision), sort_keys=True))
 

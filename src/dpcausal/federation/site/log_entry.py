@@ -57,6 +57,11 @@ class LogEntry(ChainEntry):
         return self.kind in DECISIONS
 
     @property
+    def login(self) -> str:
+        """How the console knew who decided; empty in other entries."""
+        return claimed_decision(self.sealed).login if self.sealed else ""
+
+    @property
     def topic(self) -> str:
         """What the index holds its place under: the study that it decides about, or the kind of a change; or empty."""
         decides = self.is_decision or self.kind == "withdraw"

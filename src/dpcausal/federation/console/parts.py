@@ -1,9 +1,9 @@
-"""Lists in parts: the part that the address of a page asks for."""
+"""What pages share: lists in parts, filters from the address, and files for download."""
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-from flask import request
+from flask import Response, request
 
 SIZE = 100
 """The most items of a list that a page shows."""
@@ -22,3 +22,8 @@ def part_of(items: Sequence[Item], size: int = SIZE) -> tuple[Sequence[Item], in
 def filters(*names: str) -> dict[str, str]:
     """Return what the address asks for under these names."""
     return {name: request.args.get(name, "").strip() for name in names}
+
+
+def text_file(text: str | bytes, name: str, kind: str) -> Response:
+    """Return a file for download."""
+    return Response(text, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
