@@ -112,13 +112,16 @@ def page() -> str:
         if len(words) == 2 and words[1] in SECTIONS:
             sections[words[1]] = []
         list(sections.values())[-1].append(words)
+    told: dict[str, tuple[str, ...]] = {}
     parts = [HEAD, f"{listed(shared)}\n"]
     for name, inside in sections.items():
         own = told_once(map(command_of, inside), options=False)
         parts += [part for part in (SECTIONS.get(name, ""), f"{listed(own)}\n" if own else "") if part]
         for words in inside:
             parts += [f"### {' '.join(words)}\n"] if len(words) > 1 else []
-            parts += [f"{part}\n" for part in described(command_of(words), words, [*shared, *own])]
+            body = "\n".join(f"{part}\n" for part in described(command_of(words), words, [*shared, *own]))
+            same = told.setdefault(body, words)
+            parts.append(body if same is words else f"As [{' '.join(same)}](#{'-'.join(same)}).\n")
     return "\n".join(parts)
 
 
