@@ -14,10 +14,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 HEAD = """# The command line
 
 `dpcausal COMMAND --help` prints what this page says of a command: its arguments in capitals, and its options.
-Several commands take these:
+Where nothing else is said, these mean the same in every command:
 """
 SHARED = 3
-"""What so many commands take is told once, if it means the same in all."""
+"""What so many commands take is told once: an option for the page, an argument for its section."""
 SECTIONS = {
     "init": "## A study\n\nIn this order; [how to read their output](../planning.md).\n",
     "audit": "## The audit\n\n[What it attacks](../audit.md), and its results.\n",
@@ -57,24 +57,29 @@ def described_option(name: str, text: str) -> str:
     return escaped(text if name.startswith("-") else text.removesuffix("[required]").rstrip())
 
 
+def told_once(commands: Iterable[Any], *, options: bool) -> list[tuple[str, str]]:
+    """Return the options, or the arguments, of which so many commands say the same, and the most say nothing else."""
+    times = Counter(each for command in commands for each in taken(command) if each[0].startswith("-") == options)
+    usual = {name: text for (name, text), _ in reversed(times.most_common())}
+    return sorted(each for each in times if times[each] >= SHARED and usual[each[0]] == each[1])
+
+
 def described(command: Any, words: tuple[str, ...], shared: Container[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
-    """Yield what a command's help says, as Markdown: its paragraphs, its usage, and a list of what it takes."""
+    """Yield what a command's help says, as Markdown: its paragraphs, its usage, and a list of what is its own."""
     context, takes = command.context_class(command, info_name=words[-1]), taken(command)
     yield "\n\n".join(escaped(" ".join(part.split())) for part in (command.help or "").split("\n\n"))
+    own = [each for each in takes if each not in shared]
     if not getattr(command, "commands", None):
         pieces = [
             piece.replace("{", "").replace("}", "").upper()
             for piece in command.collect_usage_pieces(context)
             if piece != "[OPTIONS]"
         ]
-        if pieces:
-            yield f"`{' '.join(pieces)}`"
-    if own := [each for each in takes if each not in shared]:
+        options = [name.split("=")[0] for name, text in takes if (name, text) in shared and name.startswith("--")]
+        if [*pieces, *options] and (options or len(own) < len(takes)):
+            yield f"`{' '.join([*pieces, *options])}`"
+    if own:
         yield listed(own)
-    if others := [
-        f"`{name.split('=')[0]}`" for name, text in takes if (name, text) in shared and name.startswith("--")
-    ]:
-        yield f"Also takes {', '.join(others)}."
 
 
 def listed(takes: Iterable[tuple[str, str]]) -> str:
@@ -101,17 +106,22 @@ def command_of(words: tuple[str, ...]) -> Any:  # noqa: ANN401
 
 def page() -> str:
     """Return the page."""
-    commands = {words: command_of(words) for words in all_commands()}
-    times = Counter(each for command in commands.values() for each in taken(command))
-    texts = Counter(name for name, _ in times)
-    shared = sorted(each for each in times if times[each] >= SHARED and texts[each[0]] == 1)
-    parts = [HEAD, f"{listed(shared)}\n"]
-    for words, command in commands.items():
+    shared = told_once(map(command_of, all_commands()), options=True)
+    sections: dict[str, list[tuple[str, ...]]] = {"": []}
+    for words in all_commands():
         if len(words) == 2 and words[1] in SECTIONS:
-            parts.append(SECTIONS[words[1]])
-        if len(words) > 1:
-            parts.append(f"### {' '.join(words)}\n")
-        parts += [f"{part}\n" for part in described(command, words, shared)]
+            sections[words[1]] = []
+        list(sections.values())[-1].append(words)
+    told: dict[str, tuple[str, ...]] = {}
+    parts = [HEAD, f"{listed(shared)}\n"]
+    for name, inside in sections.items():
+        own = told_once(map(command_of, inside), options=False)
+        parts += [part for part in (SECTIONS.get(name, ""), f"{listed(own)}\n" if own else "") if part]
+        for words in inside:
+            parts += [f"### {' '.join(words)}\n"] if len(words) > 1 else []
+            body = "\n".join(f"{part}\n" for part in described(command_of(words), words, [*shared, *own]))
+            same = told.setdefault(body, words)
+            parts.append(body if same is words else f"As [{' '.join(same)}](#{'-'.join(same)}).\n")
     return "\n".join(parts)
 
 

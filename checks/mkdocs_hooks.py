@@ -41,6 +41,7 @@ LISTED = (
 
 MOVED = {
     "how-to/experiment": "experiments/",
+    "how-to/federated": "federation-quickstart/",
     "how-to/r": "r/",
     "how-to/report": "report/",
     "how-to/survival": "survival/",

@@ -8,7 +8,7 @@ import pytest
 from checks.tutorials import FOLDER, complaints, executed, notebooks, read, said, stripped
 from tests.support.slow import marked
 
-LONG = {"hospitals", "varying"}  # the gate runs the pages docs/how-to/federated.md and docs/conditional.md
+LONG = {"hospitals", "varying"}  # the gate runs the pages docs/federation-quickstart.md and docs/conditional.md
 TUTORIALS = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 
 

@@ -98,7 +98,7 @@ def test_settings_that_cannot_be_rehearsed_are_none() -> None:
     schema = replace(SCHEMA, covariates=[dpc.Category("town", list("abcdefgh"))])
     expected = Rehearsal(schema, n=8, outcome_sd=15)
     few = plan(dpc.RegressionAdjustment(covariates=["town"]), expected, dpc.Guarantee(epsilon=0.1))
-    assert "none" in Cells(few.to_html()).table(0)["epsilon 0.1"]
+    assert "no interval" in Cells(few.to_html()).table(0)["epsilon 0.1"]
 
 
 def test_plan_is_saved_by_its_ending(made: Plan, tmp_path: Path) -> None:

@@ -36,8 +36,6 @@ COLUMNS: dict[str, list[Column]] = {
     "all sorts": [*NUMBERS[:2], dpc.Binary("s"), dpc.Category("k", ["p", "q", "r"])],
 }
 CASES = [*itertools.product(COLUMNS, (False, True))]
-ALONE = (False, True)
-"""Whether slopes alone matter: then sizes and weights are others."""
 
 Array = NDArray[np.float64]
 Ticks = NDArray[np.int64]
@@ -50,8 +48,8 @@ def schema_of(name: str, *, leaving: bool) -> Schema:
     return Schema(treatment=treatment, outcome=outcome, covariates=COLUMNS[name])
 
 
-def asking(name: str, *, slopes_alone: bool = False) -> WeightedRegressionMoments:
-    return WeightedRegressionMoments([column.name for column in COLUMNS[name]], slopes_alone)
+def asking(name: str) -> WeightedRegressionMoments:
+    return WeightedRegressionMoments([column.name for column in COLUMNS[name]])
 
 
 class Few:
@@ -65,17 +63,17 @@ class Few:
         return exact_ints(kernel({name: self.batch[name] for name in columns}))
 
 
-def added(name: str, units: Ticks, *, leaving: bool, slopes_alone: bool = False) -> Array:
+def added(name: str, units: Ticks, *, leaving: bool) -> Array:
     """What each unit (arm, outcome, covariates) adds to the answer; the last line is of one outside the comparison."""
-    query, schema = asking(name, slopes_alone=slopes_alone), schema_of(name, leaving=leaving)
+    query, schema = asking(name), schema_of(name, leaving=leaving)
     engines: list[Any] = [Few(unit[None]) for unit in units]
     lines = [list(exact_answer(query, schema, engine, ONE).ticks.values()) for engine in engines]
     return np.array([*lines, *([[0] * len(lines[0])] if leaving else [])], dtype=float)
 
 
-def share(name: str, points: Array, norm: Norm, *, leaving: bool, slopes_alone: bool = False) -> float:
+def share(name: str, points: Array, norm: Norm, *, leaving: bool) -> float:
     """The largest move between two of some units as a share of the bound: more than 1 is a broken promise."""
-    query = asking(name, slopes_alone=slopes_alone)
+    query = asking(name)
     sensitivity = query.sensitivity(schema_of(name, leaving=leaving), "record", norm)
     points = np.unique(points / [float(at.weight or 0) for at in sensitivity.coordinates], axis=0)
     changes = (np.abs(points - point) for point in points)
@@ -99,24 +97,22 @@ def units(name: str, seed: int, count: int = 150) -> Ticks:
 
 
 @cache
-def case(name: str, *, leaving: bool, slopes_alone: bool = False) -> Array:
-    return added(name, units(name, 0), leaving=leaving, slopes_alone=slopes_alone)
+def case(name: str, *, leaving: bool) -> Array:
+    return added(name, units(name, 0), leaving=leaving)
 
 
 @pytest.mark.parametrize(("name", "leaving"), CASES)
 def test_bound_holds_for_all_pairs(name: str, leaving: bool) -> None:
-    for norm, alone in itertools.product(NORMS, ALONE):
-        points = case(name, leaving=leaving, slopes_alone=alone)
-        assert share(name, points, norm, leaving=leaving, slopes_alone=alone) <= 1
+    for norm in NORMS:
+        assert share(name, case(name, leaving=leaving), norm, leaving=leaving) <= 1
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_bound_is_not_loose(name: str) -> None:
     """Units of different arms move products as far as can be, and features at opposite ends as well."""
-    for alone in ALONE:
-        points = case(name, leaving=False, slopes_alone=alone)
-        assert share(name, points, "l2", leaving=False, slopes_alone=alone) > 0.97
-        assert share(name, points, "l1", leaving=False, slopes_alone=alone) > 0.4
+    points = case(name, leaving=False)
+    assert share(name, points, "l2", leaving=False) > 0.97
+    assert share(name, points, "l1", leaving=False) > 0.4
 
 
 @st.composite
@@ -134,9 +130,9 @@ def any_pair(draw: st.DrawFn) -> tuple[str, Ticks]:
 @given(any_pair(), st.booleans())
 def test_search_finds_no_units_beyond_the_bound(drawn: tuple[str, Ticks], leaving: bool) -> None:
     name, found = drawn
-    for norm, alone in itertools.product(NORMS, ALONE):
-        points = added(name, found, leaving=leaving, slopes_alone=alone)
-        assert share(name, points, norm, leaving=leaving, slopes_alone=alone) <= 1
+    points = added(name, found, leaving=leaving)
+    for norm in NORMS:
+        assert share(name, points, norm, leaving=leaving) <= 1
 
 
 def moved(points: Array, weights: Array) -> float:
@@ -165,8 +161,8 @@ def test_climbing_finds_no_neighbours_beyond_the_bound(name: str) -> None:
 def test_products_of_two_units_never_point_apart() -> None:
     """The argument by itself: for signs s and t, (1 + k² s t) (u · v)² is at least 0, so moves are at most √2 long."""
     generator = np.random.default_rng(0)
-    for place in range(2_000):
-        k = float(SIGNED[place % 2 == 0])
+    for _ in range(2_000):
+        k = float(SIGNED)
         u, v = generator.normal(size=(2, 4))
         s, t = generator.choice([-1, 1], 2)
         first, second = (
@@ -176,29 +172,27 @@ def test_products_of_two_units_never_point_apart() -> None:
         assert first @ second >= -1e-9
 
 
-def lines_and_weights(name: str, found: Ticks, *, slopes_alone: bool = False) -> tuple[Ticks, Ticks]:
-    query, schema = asking(name, slopes_alone=slopes_alone), schema_of(name, leaving=False)
+def lines_and_weights(name: str, found: Ticks) -> tuple[Ticks, Ticks]:
+    query, schema = asking(name), schema_of(name, leaving=False)
     lines = evaluate(query.lines(schema), Few(found).batch)
     return lines, MODULE.weights(query, schema, lines)
 
 
-def length(name: str, lines: Ticks, *, slopes_alone: bool = False) -> list[Fraction]:
+def length(name: str, lines: Ticks) -> list[Fraction]:
     """The exact squared length of each unit's sized numbers, in ticks²."""
-    sizes = asking(name, slopes_alone=slopes_alone).sizes(schema_of(name, leaving=False))
+    sizes = asking(name).sizes(schema_of(name, leaving=False))
     return [
         sum((Fraction(int(line) ** 2 * size, FINE**2) for line, size in zip(unit, sizes, strict=True)), Fraction(0))
         for unit in lines.T
     ]
 
 
-@pytest.mark.parametrize(("name", "alone"), [*itertools.product(COLUMNS, ALONE)])
-def test_no_weighted_unit_is_longer_than_declared(name: str, alone: bool) -> None:
+@pytest.mark.parametrize("name", COLUMNS)
+def test_no_weighted_unit_is_longer_than_declared(name: str) -> None:
     """With its rounding; and a unit with the outcome at an end and a weight below 1 is hardly shorter."""
-    most = asking(name, slopes_alone=alone).most(schema_of(name, leaving=False))
-    lines, weights = lines_and_weights(name, units(name, 3, 2_000), slopes_alone=alone)
-    lengths = [
-        int(weight) * each for weight, each in zip(weights, length(name, lines, slopes_alone=alone), strict=True)
-    ]
+    most = asking(name).most(schema_of(name, leaving=False))
+    lines, weights = lines_and_weights(name, units(name, 3, 2_000))
+    lengths = [int(weight) * each for weight, each in zip(weights, length(name, lines), strict=True)]
     assert max(lengths) <= WHOLE * most
     assert max(lengths) > WHOLE * most * Fraction(995, 1000)
 
@@ -218,11 +212,10 @@ def test_weights_depend_on_features_alone() -> None:
     found = units(name, 4)
     other = found.copy()
     other[:, 0], other[:, 1] = 1 - other[:, 0], -other[:, 1] // 3
-    for alone in ALONE:
-        weights = lines_and_weights(name, found, slopes_alone=alone)[1]
-        assert (weights == lines_and_weights(name, other, slopes_alone=alone)[1]).all()
-        assert len(set(weights.tolist())) > 20
-        assert weights.max() == WHOLE or not alone
+    weights = lines_and_weights(name, found)[1]
+    assert (weights == lines_and_weights(name, other)[1]).all()
+    assert len(set(weights.tolist())) > 20
+    assert weights.max() == WHOLE
 
 
 def test_sums_are_those_of_the_formula() -> None:
@@ -247,8 +240,8 @@ def test_sums_are_those_of_the_formula() -> None:
 def test_units_without_weights_are_caught(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODULE, "weights", lambda *given: np.full(given[-1].shape[1], WHOLE))
     name = "three numbers"
-    points = added(name, units(name, 0), leaving=False, slopes_alone=True)
-    assert share(name, points, norm, leaving=False, slopes_alone=True) > 1.1
+    points = added(name, units(name, 0), leaving=False)
+    assert share(name, points, norm, leaving=False) > 1.1
 
 
 def test_weights_that_forget_the_outcome_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,11 +268,11 @@ def test_products_of_two_numbers_need_no_less_noise() -> None:
 
 
 def test_signed_sums_need_no_less_noise() -> None:
-    name, points = "all sorts", case("all sorts", leaving=False, slopes_alone=True).copy()
+    name, points = "all sorts", case("all sorts", leaving=False).copy()
     query, schema = asking(name), schema_of(name, leaving=False)
     signed = [place for place, each in enumerate(query.moments(schema)) if each.signed]
-    points[:, signed] *= 2  # the noise of where all sums count alike, where slopes alone matter
-    assert share(name, points, "l2", leaving=False, slopes_alone=True) > 1.1
+    points[:, signed] *= 2  # the noise of plain ones
+    assert share(name, points, "l2", leaving=False) > 1.1
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -1,6 +1,6 @@
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
@@ -75,9 +75,15 @@ def test_budget_plot_shows_cumulative_epsilon_and_budget(vault: dpc.Vault) -> No
     assert list(spent.get_ydata()) == [1.0, 3.0]  # type: ignore[arg-type]
     assert set(budget.get_ydata()) == {10.0}  # type: ignore[arg-type]
     figure.draw_without_rendering()
-    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
-    assert f"{ledger.payments[0].when:%Y-%m-%d}" in ticks
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", tick) for tick in ticks)  # days, and no hours
+    assert list(spent.get_xdata()) == [1, 2]  # type: ignore[arg-type]
+    assert axes.get_xlabel() == f"debits of {ledger.payments[0].when:%Y-%m-%d}, in their order"
+    later = [replace(each, at=f"{each.when + timedelta(place):%Y-%m-%d}") for place, each in enumerate(ledger.payments)]
+    for payments in (later, later[:1]):  # days, and no hours
+        (axes,) = (figure := budget_plot(replace(ledger, payments=tuple(payments)))).axes
+        figure.draw_without_rendering()
+        ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+        assert f"{ledger.payments[0].when:%Y-%m-%d}" in ticks
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", tick) for tick in ticks)
 
 
 def test_figure_without_matplotlib_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

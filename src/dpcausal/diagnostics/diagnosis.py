@@ -36,7 +36,10 @@ class Reading:
     bar: float
 
     def __str__(self) -> str:
-        return f"{format_number(self.value)} ± {format_number(self.bar)}"
+        if not 0 < self.bar < math.inf:
+            return f"{format_number(self.value)} ± {format_number(self.bar)}"
+        decimals = max(0, 1 - math.floor(math.log10(self.bar)))  # the bar has two digits, the number no more than it
+        return f"{self.value:,.{decimals}f} ± {self.bar:,.{decimals}f}"
 
 
 def versions(*releases: Release) -> list[Array]:

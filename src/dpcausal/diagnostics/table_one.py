@@ -17,7 +17,6 @@ from dpcausal.release import Release
 from dpcausal.schema.real import Real
 from dpcausal.source import Source
 from dpcausal.utils.arrays import Array
-from dpcausal.utils.text import format_number
 
 Readings = tuple[Reading | None, ...]
 """A number for each arm; None where noise hides it."""
@@ -169,7 +168,7 @@ def _size(size: Reading | None) -> str:
 
 
 def _text(reading: Reading | None) -> str:
-    return _HIDDEN if reading is None else f"{format_number(reading.value)} {_bar(reading)}"
+    return _HIDDEN if reading is None else str(reading)
 
 
 def _bar(reading: Reading | None) -> str:

@@ -44,7 +44,7 @@ def slope_moments(covariates: Sequence[str], source: Source, guarantee: Guarante
     They are for regressions whose residuals correct them: the constants of weighted ones are right only where outcomes
     are linear. Where no delta may be spent, and where outcomes alone are protected, weights are not worth their while.
     """
-    plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates, slopes_alone=True)
+    plain, weighted = RegressionMoments(covariates), WeightedRegressionMoments(covariates)
     if guarantee.delta == 0 or source.schema.protects == "outcome":
         return plain
 

@@ -78,7 +78,7 @@ function show() {
   ["with", "without", "detected"].forEach(function (name, place) {
     var words = cells[place].textContent;
     cells[place].classList.add("chosen");
-    put(name, words === "none" ? words : (place < 2 ? "± " : "") + words + controls.dataset.unit);
+    put(name, words === "no interval" ? words : (place < 2 ? "± " : "") + words + controls.dataset.unit);
   });
   epsilon.setAttribute("aria-valuetext", name);
   units.setAttribute("aria-valuetext", cells[0].dataset.label);
@@ -165,8 +165,8 @@ plan, or more.</p>
 {detected}
 <h2>What this rests on</h2>
 <ul>{assumed}</ul>
-<p class="quiet">Each number comes from a rehearsal of this estimator on a synthetic population. <em>none</em> means
-that no interval is expected. Without privacy, answers have no noise.</p>
+<p class="quiet">Each number comes from a rehearsal of this estimator on a synthetic population. Without privacy,
+answers have no noise.</p>
 </main>
 <script>{_SCRIPT}</script>"""
     return html_page(title, body, style=page_style(_STYLE), allowed=_ALLOWED)
@@ -246,5 +246,5 @@ def _unit(plan: _Planned) -> str:
 def _words(value: float) -> str:
     """Return a number with three digits."""
     if not math.isfinite(value):
-        return "none"
+        return "no interval"
     return number(value, max(_DIGITS - 1 - math.floor(math.log10(value)), 0) if value else 0)

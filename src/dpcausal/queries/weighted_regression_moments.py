@@ -1,13 +1,11 @@
 """Sums of products of outcome, covariates and arm, each unit with a weight that bounds its influence."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from dpcausal.errors import QueryError
 from dpcausal.queries.coerced import OUTCOME, design, rounded
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, numbers_among, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, compared
@@ -26,14 +24,8 @@ WHOLE = 2**10
 USUAL = round(FINE**2 / REACH**2)
 """The square of a number with a scale, in ticks², as it is on average."""
 
-SIGNED = {False: Fraction(1), True: Fraction(1, 2)}
-"""How much signed sums count beside plain ones: by whether slopes alone matter, which need the plain ones most."""
-
-_CONSTANT, _OUTCOME, _ROOM = 6.0, 3.5, 0.5
-"""The squared sizes of the constant and of the outcome, in those of all features together over the root of their
-number; and the squared length that a unit's features may have before its weight falls, in the same but for the root.
-Sums of few features have much less noise than that of a mean, and an outcome near an end of its range needs the
-constant as exactly as itself. For slopes alone all three are 1, without a root."""
+SIGNED = Fraction(1, 2)
+"""How much signed sums count beside plain ones, which slopes need most."""
 
 MEANS = Fraction(1, 4)
 """What the sums of features without weights add to the squared bound, as a share of it."""
@@ -54,10 +46,10 @@ class WeightedRegressionMoments(Query):
     covariates lack to 1, and the number of units where they may leave the comparison. Proof:
     docs/proofs/weighted_regression_moments.md.
 
+    They are for slopes, and not for the arms' means: sums with the arm's sign have more noise than those without.
+
     Attributes:
         covariates: The covariates.
-        slopes_alone: Whether the arms' means do not matter: sizes are then others, and sums with the arm's sign have
-            more noise than those without.
     """
 
     name: ClassVar[str] = "weighted_regression_moments"
@@ -66,37 +58,31 @@ class WeightedRegressionMoments(Query):
     interaction: ClassVar[bool] = True
 
     covariates: Sequence[str]
-    slopes_alone: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        if not isinstance(self.slopes_alone, bool):
-            raise QueryError(
-                expected="slopes_alone that is True or False",
-                got=repr(self.slopes_alone),
-                hint="True is for regressions whose constants are not used.",
-            )
 
     def lines(self, schema: Schema) -> list[Number]:
         """Return a unit's numbers, in ticks of which FINE make 1."""
         return [Constant(FINE), rounded(OUTCOME, FINE), *design(self.covariates, schema, FINE)]
 
     def sizes(self, schema: Schema) -> tuple[int, ...]:
-        """Return the largest square of each sized number, in ticks²: numbers have size 1, other features are usual."""
+        """Return the largest square of each sized number, in ticks²: numbers have size 1, other features are usual.
+
+        Those of the constant and of the outcome are that of all features together.
+        """
         features = [
             FINE**2 if isinstance(column, Real) else USUAL
             for column in covariates_named(self.covariates, schema)
             for _ in range(1 if isinstance(column, Real) else len(column.values) - 1)
         ]
-        together, root = len(features) * USUAL, math.sqrt(len(features))
-        if self.slopes_alone:
-            return together, together, *features
-        return round(_CONSTANT / root * together), round(_OUTCOME / root * together), *features
+        together = len(features) * USUAL
+        return together, together, *features
 
     def most(self, schema: Schema) -> int:
         """Return the largest squared length of a unit's sized numbers with the root of its weight, in ticks²."""
         constant, outcome, *features = self.sizes(schema)
-        return constant + outcome + round((1 if self.slopes_alone else _ROOM) * len(features) * USUAL)
+        return constant + outcome + len(features) * USUAL
 
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
         """Return the weighted sums, in the order of the coordinates; the first is that of the weights."""
@@ -114,7 +100,7 @@ class WeightedRegressionMoments(Query):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        return tuple(cls(covariates, alone) for covariates in one_and_all(schema) for alone in (True, False))
+        return tuple(map(cls, one_and_all(schema)))
 
 
 def weighted_name(moment: Moment, features: Sequence[str]) -> str:
@@ -139,7 +125,7 @@ def _sensitivity(query: WeightedRegressionMoments, schema: Schema, norm: Norm) -
     low, high = schema.outcome_bounds
     sizes, most, names = query.sizes(schema), query.most(schema), query.names(schema)
     features = design_names(query.covariates, schema)
-    half, signed = (high - low) / 2, SIGNED[query.slopes_alone]
+    half, signed = (high - low) / 2, SIGNED
     coordinates = []
     for name, moment in zip(names, query.moments(schema), strict=True):
         places = (moment.first, moment.second)

@@ -30,17 +30,23 @@ def budget_plot(ledger: LedgerSummary) -> "Figure":
         DayLocator,
         date2num,
     )
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (an extra)
 
-    times = [date2num(payment.when) for payment in ledger.payments]  # type: ignore[no-untyped-call]
+    days = [payment.when for payment in ledger.payments]
+    same = len(days) > 1 and days[0] == days[-1]  # a ledger has no hours, so one day's debits stand in their order
+    places = list(range(1, len(days) + 1)) if same else [date2num(day) for day in days]  # type: ignore[no-untyped-call]
     sums = list(accumulate(payment.epsilon for payment in ledger.payments))
-    axes.step(times, sums, "o-", where="post", color="black", markersize=4, markerfacecolor="white", label="spent")
+    axes.step(places, sums, "o-", where="post", color="black", markersize=4, markerfacecolor="white", label="spent")
     axes.axhline(ledger.budget.epsilon, color="0.4", linestyle="--", linewidth=1.2, label="budget")
     axes.set_ylim(0, 1.12 * max(ledger.budget.epsilon, *sums, 0.0))
     axes.set_ylabel("cumulative epsilon")
-    if times:
-        margin = max(1.0, 0.05 * (times[-1] - times[0]))  # in days; a ledger may have only one date
-        axes.set_xlim(times[0] - margin, times[-1] + margin)
-    if times and times[-1] - times[0] <= _FEW_DAYS:  # a ledger has days, and an axis of hours would claim more
+    if places:
+        margin = max(1.0, 0.05 * (places[-1] - places[0]))  # a ledger may have only one date
+        axes.set_xlim(places[0] - margin, places[-1] + margin)
+    if same:
+        axes.set_xlabel(f"debits of {days[0]:%Y-%m-%d}, in their order")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    elif places and places[-1] - places[0] <= _FEW_DAYS:  # an axis of hours would claim more
         axes.xaxis.set_major_locator(DayLocator())  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_formatter(DateFormatter("%Y-%m-%d"))  # type: ignore[no-untyped-call]
     else:
