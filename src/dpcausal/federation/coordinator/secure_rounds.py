@@ -204,7 +204,8 @@ def summary(found: Iterable[SiteResponse]) -> str:
     sites: dict[str, list[str]] = {}
     for response in found:
         sites.setdefault(response.words, []).append(response.site)
-    return "; ".join(f"{', '.join(named)} {words}" for words, named in sites.items())
+    each = {words: "each of " if len(named) > 1 else "" for words, named in sites.items()}  # verbs are singular
+    return "; ".join(f"{each[words]}{', '.join(named)} {words}" for words, named in sites.items())
 
 
 def _answer(response: SiteResponse) -> Mapping[str, Any]:
