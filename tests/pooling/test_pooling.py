@@ -472,6 +472,23 @@ def test_pooled_means_are_weighted_like_the_effects() -> None:
     assert pool(sites | {"south": effect(0.1)}, "sample_size").arm_means is None
 
 
+def test_strata_of_one_cap_are_pooled_whichever_target_noise_named_at_a_site() -> None:
+    """Each site has paid by then. What is no average treatment effect at one site is called none of all."""
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("ward", ["a", "b"])]
+    )
+    found = dpc.Stratification(by=["ward"], cap=3).estimate(dpc.Rehearsal(schema, n=5_000), epsilon=1.0)
+    named = dataclasses.replace(found, target="ATE", estimand="average")
+    modest = dataclasses.replace(found, target="ATO", estimand="overlap")
+    for sites in ({"a": named, "b": modest}, {"a": modest, "b": named}):
+        pooled = pool(sites, "sample_size")
+        assert (pooled.target, pooled.estimand.split(";")[0]) == ("ATO", "overlap")
+    assert pool({"a": named, "b": named}, "sample_size").target == "ATE"
+    other = dataclasses.replace(modest, defining={"cap": 4})
+    with pytest.raises(QueryError, match="the same estimand at all sites"):
+        pool({"a": named, "b": other}, "sample_size")
+
+
 def test_what_defines_an_estimand_decides_and_not_its_words() -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("ward", ["a", "b"])]

@@ -34,17 +34,18 @@ class MailboxServer:
         database: The address of the database.
         workers: The number of processes.
         threads: The number of threads of each.
+        days: For how many days its certificate is valid.
     """
 
     def __init__(
-        self, folder: Path, database: str = "sqlite:///mailbox.db", workers: int = 2, threads: int = 8
+        self, folder: Path, database: str = "sqlite:///mailbox.db", workers: int = 2, threads: int = 8, days: int = 10
     ) -> None:
         self.port = reserved_port()
         self.folder = folder
         self.workspace = Workspace.new(folder, "anna")
         self.anna = self.workspace.key("anna")
         address = f"https://localhost:{self.port}"
-        self.mailbox = Mailbox.create(folder / "mailbox", address, database, {"anna": self.anna.public}, 10)
+        self.mailbox = Mailbox.create(folder / "mailbox", address, database, {"anna": self.anna.public}, days)
         self.client = Client(address, self.mailbox.authority, self.anna)
         self.log = folder / "server.log"
         self._options = ["--workers", str(workers), "--threads", str(threads)]
@@ -87,6 +88,10 @@ class MailboxServer:
                 os.killpg(self._running.pid, signal.SIGKILL)
             self._running.wait()
             self._running = None
+
+    def move(self, folder: Path) -> None:
+        """Go on with the workspace in another folder, as one that was restored."""
+        self.folder, self.workspace = folder, Workspace(folder)
 
     def megabytes(self) -> list[float]:
         """Return the memory of each process, shared pages included."""

@@ -13,7 +13,9 @@ from dpcausal.cli.private_files import site_key, unlocked
 from dpcausal.cli.requirements import check_folder_exists
 from dpcausal.cli.site import Folder as SiteFolder
 from dpcausal.cli.site import Network, Sign, account, site
+from dpcausal.errors import StudyError
 from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.operation.heartbeat import is_serving
 from dpcausal.federation.protocol.signatures import PASSPHRASE_FILE, Key, check_passphrase
 from dpcausal.federation.protocol.transport import read_bounded
 from dpcausal.federation.site.policy import KEY, Policy
@@ -74,11 +76,16 @@ def renew_site(folder: SiteFolder, network: Network = "") -> None:
 def rotate_site_key(
     folder: SiteFolder, by: Annotated[str, typer.Option(help="Your name, for the audit log.")] = "", sign: Sign = None
 ) -> None:
-    """Replace the site's key by a new one, which the old one vouches for. Stop serve and poll first."""
+    """Replace the site's key by a new one, which the old one vouches for. Stop poll first, and start it again after."""
     from dpcausal.federation.site.rotation import rotate_key  # noqa: PLC0415 (slow to load)
 
     site_key(folder)
     mailbox = folder / "mailbox"
+    if is_serving(mailbox):
+        raise StudyError(
+            problem=f"A process polls the mailbox for {folder}, with the key that is to be replaced",
+            hint="stop dpcausal site poll first, and start it again afterwards.",
+        )
 
     def announce(record: str, *keys: "Key") -> None:
         if mailbox.is_dir():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from dpcausal.errors import QueryError
@@ -63,7 +64,7 @@ def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[st
             problem=f"There is both an effect and an absence of {', '.join(twice)}",
             hint="list only sites without an effect in `absent`.",
         )
-    sites = {site: effects[site] for site in sorted(effects)}
+    sites = _with_one_target({site: effects[site] for site in sorted(effects)})
     _check_numbers(sites)
     _check_same(sites)
     return sites
@@ -121,6 +122,23 @@ def _usable(effect: Effect) -> bool:
 def _written(answer: object) -> str:
     """Return an answer as text, which does not depend on the order of a dictionary."""
     return json.dumps(answer, sort_keys=True, default=str) if isinstance(answer, dict) else repr(answer)
+
+
+def _with_one_target(sites: Mapping[str, Effect]) -> dict[str, Effect]:
+    """Return the effects with the words of the most modest where only noise decided between them.
+
+    A cap defines what is estimated. Whether strata then count as nearly all units, so that it is called the average
+    treatment effect, is decided at each site by numbers with noise, after its price was paid.
+    """
+    capped = [effect for effect in sites.values() if "cap" in (effect.defining or {})]
+    modest = next((effect for effect in capped if effect.target == "ATO"), None)
+    if modest is None:
+        return dict(sites)
+    words = {"target": modest.target, "estimand": modest.estimand}
+    return {
+        site: replace(effect, **words) if effect.defining == modest.defining and effect.target == "ATE" else effect  # type: ignore[arg-type]
+        for site, effect in sites.items()
+    }
 
 
 def _check_same(sites: Mapping[str, Effect]) -> None:

@@ -81,8 +81,15 @@ def test_a_single_poll_counts_as_polling_while_it_answers(tmp_path: Path, monkey
     make_site_folder(north, "north", table, standard_schema(), {})
     (north / "mailbox").mkdir()
     monkeypatch.setattr(commands, "client_in", lambda *_: None)
-    monkeypatch.setattr(poller.Poller, "poll", lambda _: seen.append(is_serving(north / "mailbox")))
+    refused = list[Result]()
+
+    def poll(_: object) -> None:
+        seen.append(is_serving(north / "mailbox"))
+        refused.append(run("site", "rotate-key", north))  # the poller would go on with the old key
+
+    monkeypatch.setattr(poller.Poller, "poll", poll)
     assert run("site", "poll", north, "--once").exit_code == 0
+    assert (refused[0].exit_code, "stop dpcausal site poll first" in refused[0].output) == (2, True)
     assert (seen, is_serving(north / "mailbox")) == ([True], False)
 
 

@@ -115,6 +115,19 @@ def test_site_that_rotates_its_key_before_it_is_admitted_needs_no_new_invitation
     assert admit_joined(Calls(desk), folder, workspace) == {}  # type: ignore[arg-type]
 
 
+def test_site_that_is_in_the_roster_already_is_admitted_as_it_is_there(desk: Desk) -> None:
+    """After its mailbox was lost, or after it answered by files: its number of units and former keys stay."""
+    workspace, folder = Workspace.new(desk.folder / "workspace", "anna"), desk.folder / "invitations"
+    folder.mkdir()
+    invitation = desk.invite("north")
+    (folder / "north.json").write_text(json.dumps(asdict(invitation)), encoding="ascii")
+    assert desk.join(invitation) == 200
+    workspace.admit("north", desk.key("north").public, 1200)
+    assert admit_joined(Calls(desk), folder, workspace) == {"north": desk.key("north").public}  # type: ignore[arg-type]
+    assert workspace.roster.sites["north"].units == 1200
+    assert not list(folder.iterdir())
+
+
 def test_server_that_makes_up_a_rotation_admits_no_key(desk: Desk) -> None:
     """A key counts only with the secret of the invitation, and a record only with that key's signature."""
     workspace, folder = Workspace.new(desk.folder / "workspace", "anna"), desk.folder / "invitations"

@@ -160,7 +160,10 @@ def admit_joined(client: Client, folder: Path, workspace: Workspace) -> dict[str
             known = (joined["key"], *_keys_before(client, invitation.site))
             if bound := [key for key in known if invitation.binds(key, joined["binding"])]:
                 keys[invitation.site] = bound[0]  # otherwise it was invited again since it joined
-    workspace.admit_all({site: Member(key) for site, key in keys.items()})
+    roster = workspace.roster.sites
+    workspace.admit_all(
+        {site: Member(key) for site, key in keys.items() if site not in roster or roster[site].key != key}
+    )
     for site in keys:
         (folder / f"{site}.json").unlink()
     return keys
