@@ -15,6 +15,7 @@ from dpcausal.estimators import covariate_scales
 from dpcausal.estimators.covariate_scales import ScaledCovariates, with_scales
 from dpcausal.price import Price
 from dpcausal.queries import ArmMoments, CovariateCounts, Query
+from dpcausal.queries.features import design_names
 from dpcausal.rehearsal.pricing import outstanding_cost
 from dpcausal.release import Release
 from dpcausal.results.effect import Estimator
@@ -232,6 +233,22 @@ def test_what_is_declared_about_missing_values_stands(column: dpc.Real) -> None:
     assert found.covariates == COVARIATES
     required = vault(replace(SCHEMA, required=["creatinine"]))
     assert with_scales(required, COVARIATES, EIGHT).covariates == COVARIATES
+
+
+def test_no_more_indicators_are_added_than_moments_can_have() -> None:
+    """A vault refuses moments of 70 features; with half of them found in the data, that is after the counts."""
+    n, names = 2_000, [f"x{place}" for place in range(35)]
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Real(name, 0, 10, typical=(2, 8)) for name in names],
+    )
+    columns = {name: pa.array([None if unit % 4 == 0 else float(unit % 10) for unit in range(n)]) for name in names}
+    columns |= {"t": pa.array([unit % 2 for unit in range(n)]), "y": pa.array([0.5] * n)}
+    vault = dpc.Vault(pa.table(columns), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100))
+    found = with_scales(vault, names, dpc.Guarantee(epsilon=100.0))
+    assert len(design_names(found.covariates, found.source.schema)) == 60
+    assert set(found.lacking) == set(names)  # the interval allows for the others
 
 
 def test_number_whose_indicator_has_the_name_of_a_column_stays_between_its_bounds() -> None:

@@ -1,5 +1,7 @@
 """A study that asks several questions begins only if there is enough left for all of them."""
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -103,3 +105,27 @@ def test_a_stored_answer_to_an_expected_query_is_priced(table: pa.Table, schema:
     vault.release(second.query, second.guarantee)
     prices = outstanding_cost(vault, lambda source: default.estimate(source, epsilon=1.0))
     assert sum(event.epsilon for event in prices.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", [dpc.DoublyRobust, dpc.InverseWeighting, dpc.RegressionAdjustment])
+@pytest.mark.parametrize("lacking", [(), ("x0",), ("x0", "x1", "x2")], ids=["none", "one", "all"])
+def test_a_price_in_rho_covers_the_search_for_missing_values(
+    kind: Callable[..., dpc.DoublyRobust], lacking: tuple[str, ...]
+) -> None:
+    """Parts of one epsilon differ in rho, and what is asked next depends on how many values are missing."""
+    n, names = 5_000, ("x0", "x1", "x2")
+    columns = {
+        name: pa.array([None if name in lacking and i % 4 == 0 else i % 7 - 3 for i in range(n)]) for name in names
+    }
+    columns |= {"t": pa.array([i % 2 for i in range(n)]), "y": pa.array([float(i % 11) for i in range(n)])}
+    covariates = [dpc.Real(name, -4, 4, typical=(-3, 3)) for name in names]
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 10), covariates=covariates)
+    vault = opened(pa.table(columns), schema, dpc.Budget(epsilon=20, delta=1e-6, rule="zcdp"))
+
+    def asks(source: Source) -> object:
+        return kind(covariates=names).estimate(source, epsilon=2.0, delta=1e-6)
+
+    due = outstanding_cost(vault, asks)
+    asks(vault)
+    spent = [event.rho for entry in vault.ledger.entries() if entry.kind == "grant" for event in entry.events]
+    assert 0 < sum(spent) <= sum(event.rho for event in due.values())

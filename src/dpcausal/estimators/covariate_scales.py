@@ -21,7 +21,7 @@ from dpcausal.estimators.scale_fit import SKEW_SD, FittedScale, fit_scale, typic
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateCounts
 from dpcausal.queries.covariate_counts import COARSE, EACH
-from dpcausal.queries.features import MOST_FEATURES, covariates_named, design_names
+from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Receipt, Release
 from dpcausal.schema.columns import indicator_of
@@ -39,6 +39,10 @@ _PRECISE = 1 / 80
 
 _ENOUGH = 2.0
 """Stored counts are used again where their noise is at most so many times that of new ones."""
+
+_MOST_INDICATED = 60
+"""Indicators are added up to so many features. The bound of products of more may take so many steps that a vault
+refuses the query, after counts are paid for: nobody can know before how many covariates lack values."""
 
 _FINDABLE = 0.05
 """Where values spread over a third of the range, their scale is found in noise of at most this share of all units.
@@ -70,7 +74,7 @@ class ScaledCovariates:
 
 
 def with_scales(
-    source: Source, covariates: Sequence[str], guarantee: Guarantee, most: int = MOST_FEATURES
+    source: Source, covariates: Sequence[str], guarantee: Guarantee, most: int = _MOST_INDICATED
 ) -> ScaledCovariates:
     """Return a source whose covariates are seen by their scores, and what is left of a guarantee.
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Multiples of it, modulo 1, are spread evenly and never repeat."""
 
+_COUNTS_OF_MISSING = CovariateCounts | MissingCovariates
+"""The queries whose answers decide whether models have indicators of missing values."""
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -49,7 +52,8 @@ class MeteredSource(Source, Protocol):
 def outstanding_cost(source: MeteredSource, *asks: Callable[[Source], object]) -> dict[str, Event]:
     """Return the prices, by request, of all queries that `asks` will ask and that the ledger has no answer to.
 
-    No data is read, and nothing is spent or reserved.
+    No data is read, and nothing is spent or reserved. Under `zcdp`, where the parts of one epsilon may add up to more
+    if covariates lack values, it is the larger price of a table without and of one with many missing values.
 
     Args:
         source: The vault that will be asked.
@@ -65,11 +69,17 @@ def outstanding_cost(source: MeteredSource, *asks: Callable[[Source], object]) -
         >>> [event.epsilon for event in prices.values()]
         [2.0]
     """
-    pricing = _PricingSource(source)
-    for ask in asks:
-        pricing.adaptive = False
-        ask(pricing)
-    return pricing.prices
+
+    def priced(*, lacking: bool) -> _PricingSource:
+        pricing = _PricingSource(source, lacking=lacking)
+        for ask in asks:
+            pricing.adaptive = False
+            ask(pricing)
+        return pricing
+
+    found = priced(lacking=False)
+    others = [priced(lacking=True)] if found.depends_on_missing else []
+    return max((each.prices for each in (found, *others)), key=lambda prices: sum(at.rho for at in prices.values()))
 
 
 def check_affords(ask: Callable[..., object], *sources: Source) -> None:
@@ -83,7 +93,14 @@ def check_affords(ask: Callable[..., object], *sources: Source) -> None:
     """
     if not any(map(_is_metered, sources)):
         return
-    priced = [_PricingSource(source) for source in sources]
+    priced = _check_affords(ask, sources, lacking=False)
+    if any(each.depends_on_missing for each in priced):
+        _check_affords(ask, sources, lacking=True)
+
+
+def _check_affords(ask: Callable[..., object], sources: Collection[Source], *, lacking: bool) -> "list[_PricingSource]":
+    """Check this for a table without missing values, or for one that lacks many."""
+    priced = [_PricingSource(source, lacking=lacking) for source in sources]
     ask(*priced)
     metered = [
         (cast("MeteredSource", source).ledger, each.prices)
@@ -96,6 +113,7 @@ def check_affords(ask: Callable[..., object], *sources: Source) -> None:
     for each in priced:
         for view, query in each.asked:
             getattr(view, "check_ready", lambda _: None)(query)
+    return priced
 
 
 def look_ahead(estimate: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -116,10 +134,15 @@ def look_ahead(estimate: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 class _PricingSource(WrappedSource):
-    """A source that answers without data and adds up what another one would charge."""
+    """A source that answers without data and adds up what another one would charge.
 
-    def __init__(self, source: Source) -> None:
+    Args:
+        lacking: Whether to expect that many values of covariates are missing, rather than none.
+    """
+
+    def __init__(self, source: Source, *, lacking: bool = False) -> None:
         super().__init__(source)
+        self._lacking = lacking
         self._metered = cast("MeteredSource", source) if _is_metered(source) else None
         self._rehearsal = Rehearsal(source.schema, source.n, rule=source.rule)
         self._places, self._expected = count(1), dict[str, Release]()
@@ -128,6 +151,11 @@ class _PricingSource(WrappedSource):
         self.asked: list[tuple[Source, Query]] = []
         self.adaptive = False
         """Whether an answer was expected only: a query that depends on it will be another one in earnest."""
+
+    @property
+    def depends_on_missing(self) -> bool:
+        """Whether the price may be another one if values are missing: parts of one epsilon differ in rho."""
+        return self.rule == "zcdp" and any(isinstance(query, _COUNTS_OF_MISSING) for _, query in self.asked)
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return a source with narrower bounds of the outcome that adds to the same prices."""
@@ -161,12 +189,13 @@ class _PricingSource(WrappedSource):
         self.adaptive = True
         asked = digest_of(queries.to_dict(query), guarantee.to_dict())
         if asked not in self._expected:
-            self._expected[asked] = self._off_centre(self._rehearsal.release(query, guarantee))
+            expected = self._rehearsal.release(query, guarantee)
+            self._expected[asked] = self._off_centre(_lacking(expected, self.n) if self._lacking else expected)
         return self._expected[asked]
 
     def _may_be_another(self, query: Query) -> bool:
         """Return whether a query may be another one in earnest; counts of covariates depend on no earlier answer."""
-        return self.schema.unit is not None or not isinstance(query, CovariateCounts | MissingCovariates)
+        return self.schema.unit is not None or not isinstance(query, _COUNTS_OF_MISSING)
 
     def answered(self, query: Query) -> tuple[Guarantee, ...]:
         """Return the guarantees under which the ledger has an answer, and those that are priced and will have one."""
@@ -189,6 +218,14 @@ class _PricingSource(WrappedSource):
             value + (scale or 0.0) * at for value, scale, at in zip(release.values, release.scales, places, strict=True)
         )
         return replace(release, values=tuple(moved))
+
+
+def _lacking(release: Release, n: int) -> Release:
+    """Return a count of missing values that finds half of all units without each covariate; other releases as given."""
+    if not isinstance(release.query, _COUNTS_OF_MISSING):
+        return release
+    pairs = zip(release.names, release.values, strict=True)
+    return replace(release, values=tuple(n / 2 if name.endswith("missing") else value for name, value in pairs))
 
 
 def _is_metered(source: Source) -> bool:

@@ -169,12 +169,13 @@ class DoublyRobust(BaseEstimator):
         if over_all:
             clips = _CLIPS if self.clip is None else (self.clip,)
             return effect_in_all(scaled, allowed, clips, partial(self._limit, source.schema))
-        return replace(self, covariates=scaled.covariates)._augmented(scaled, allowed)  # noqa: SLF001 (its own copy)
+        shares = self._shares(scaled.source, allowed)  # of what was declared: indicators must not change a price
+        return replace(self, covariates=scaled.covariates)._augmented(scaled, allowed, shares)  # noqa: SLF001
 
-    def _augmented(self, scaled: ScaledCovariates, allowed: Guarantee) -> Effect:
+    def _augmented(self, scaled: ScaledCovariates, allowed: Guarantee, shares: tuple[float, float]) -> Effect:
         """Return the effect, from models of covariates that have a scale."""
         source = scaled.source
-        moments_from, propensity_from, sums_from = self._split(source, scaled.rest)
+        moments_from, propensity_from, sums_from = self._split(source, scaled.rest, shares)
         score, outcomes = score_query(self.covariates, source.schema), self._moments(source, scaled.rest)
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
@@ -261,19 +262,18 @@ class DoublyRobust(BaseEstimator):
         ]
         return best_limit(query.limit, spread, weights, outcomes)
 
-    def _split(self, source: Source, guarantee: Guarantee) -> tuple[Guarantee, Guarantee, Guarantee]:
-        """Split the guarantee for moments, propensity and sums: return the shares with the least expected error.
+    def _shares(self, source: Source, guarantee: Guarantee) -> tuple[float, float]:
+        """Return the shares of moments and propensity with the least expected error.
 
         Noise is taken to be in proportion to 1 / epsilon, and arms to be even.
         """
         schema, variance = source.schema, SCALED_VARIANCE
-        features, nothing = len(design_names(self.covariates, schema)), [0.0] * self._coefficients(schema)
-        far = [0.0, *(_FAR for _ in nothing[1:])]  # a propensity with which scores reach their limit
+        features = len(design_names(self.covariates, schema))
         score, moments = score_query(self.covariates, schema), self._moments(source, guarantee)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places, sds = map(moments.moments(schema).index, kinds), _noise_sds(moments, schema, guarantee, source.rule)
         slope, square = (list(sds.values())[place] / source.n for place in places)
-        sums = self._query(schema, far, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
+        sums = self._far_scores(schema)
         least = narrower(sums, source, guarantee, "score")
         noise = _noise_sds(sums, schema, least, source.rule)["score"] / source.n
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
@@ -286,15 +286,25 @@ class DoublyRobust(BaseEstimator):
             residual = noise_sd * math.hypot(slope / shares[0] / math.sqrt(variance), attenuation * explained)
             return math.hypot(noise / _WEIGHTS[self.estimand] / (1 - shares[0] - shares[1]), residual)
 
-        best = min(_SHARES, key=expected)
-        second, rest = guarantee.split(best[1], pure_first=True)
-        share = best[0] / (1 - best[1])
-        first, third = rest.split(share)
+        return min(_SHARES, key=expected)
+
+    def _split(
+        self, source: Source, guarantee: Guarantee, shares: tuple[float, float]
+    ) -> tuple[Guarantee, Guarantee, Guarantee]:
+        """Split the guarantee for moments, propensity and sums."""
+        second, rest = guarantee.split(shares[1], pure_first=True)
+        first, third = rest.split(shares[0] / (1 - shares[1]))
         # Laplace noise is smaller in the few sums, so that the moments may have all of delta.
-        third = narrower(sums, source, third, "score")
+        third = narrower(self._far_scores(source.schema), source, third, "score")
         if third.delta == 0:
             first = replace(first, delta=guarantee.delta)
-        return narrower(moments, source, first, "arm * outcome"), second, third
+        return narrower(self._moments(source, guarantee), source, first, "arm * outcome"), second, third
+
+    def _far_scores(self, schema: Schema) -> AugmentedScores:
+        """Return a query of scores with a propensity that makes them reach their limit."""
+        nothing = [0.0] * self._coefficients(schema)
+        far = [0.0, *(_FAR for _ in nothing[1:])]
+        return self._query(schema, far, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
 
     def _moments(self, source: Source, guarantee: Guarantee) -> Moments:
         return slope_moments(self.covariates, source, guarantee)
