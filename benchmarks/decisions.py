@@ -119,6 +119,7 @@ def main() -> None:
     randoms = {scene: np.random.default_rng([4, place]) for place, scene in enumerate(SCENES)}
     waits: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
     at_once: dict[str, list[list[dpc.ArmDecision]]] = {scene: [] for scene in SCENES}
+    result: dict[str, Any] = {}
     for run in range(1, chosen.runs + 1):
         for scene, effects in SCENES.items():
             table = users(randoms[scene], **effects)
@@ -126,7 +127,7 @@ def main() -> None:
             at_once[scene].append(decisions_at_once(table))
         if run % 10 and run < chosen.runs:
             continue
-        result: dict[str, Any] = {"runs": run, "units": UNITS, "epsilon": EXPERIMENT.epsilon}
+        result = {"runs": run, "units": UNITS, "epsilon": EXPERIMENT.epsilon}
         result["scenes"] = [
             {"scene": scene, "looks": looks, **counted(runs[scene])}
             for scene in SCENES

@@ -237,7 +237,7 @@ def test_unavailable_transport_counts_as_no_answer(federation: Federation) -> No
 
     transport = Closed()
     with pytest.raises(
-        RefusedError, match=r"each of north, south, west could not be asked: This needs a transport, and there is none"
+        RefusedError, match=r"north, south, west could not be asked: This needs a transport, and there is none"
     ):
         federation.coordinator(federation.study(), transport=transport).run()
     assert transport.asked == 3

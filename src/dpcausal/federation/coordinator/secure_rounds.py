@@ -227,10 +227,10 @@ def summary(found: Iterable[SiteResponse]) -> str:
     sites: dict[str, list[str]] = {}
     for response in found:
         sites.setdefault(response.words, []).append(response.site)
-    return "; ".join(f"{', '.join(named)} {_agreeing(words, len(named))}" for words, named in sites.items())
+    return "; ".join(f"{', '.join(named)} {_in_plural(words, len(named))}" for words, named in sites.items())
 
 
-def _agreeing(words: str, count: int) -> str:
+def _in_plural(words: str, count: int) -> str:
     """Return what one site did as what so many did."""
     verb, _, rest = words.partition(" ")
     plural = {"has": "have", "does": "do", "knows": "know", "was": "were"}
