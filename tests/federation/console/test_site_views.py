@@ -114,6 +114,7 @@ def test_study_shows_review_text_changes_message_and_budget(
     assert '"Of epsilon 3: 0 spent, 0 committed to other studies, this study 1.5, other pending studies 1"' in page
     assert "<dt>left after</dt><dd>ε 1.5</dd>" in page
     assert "with laplace noise of scale" in page
+    assert "A <em>deficit</em> is the sum" in page
     text = page.split('<pre class="text">')[1].split("</pre>")[0]
     shown = re.sub("<[^>]*>", "", text)
     assert html.unescape(shown).rstrip("\n") == Site(folder).inbox.text(newer).rstrip("\n")  # whole, as it is signed
