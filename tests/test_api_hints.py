@@ -509,6 +509,8 @@ def test_every_public_function_answers_an_unknown_argument(name: str) -> None:
         (lambda: dpc.Study.from_toml(STUDY).prepare(pd.DataFrame()), "a Vault, a Rehearsal"),  # type: ignore[arg-type]
         (lambda: dpc.Site("no folder"), "There is no site in no folder"),  # type: ignore[arg-type]
         (EFFECT.number_needed_to_treat, "a difference of risks"),
+        (lambda: dpc.Survival(horizon=365), r"did you mean grid="),  # type: ignore[call-arg]
+        (lambda: dpc.Spline(["x"], knots=3), r"did you mean pieces="),  # type: ignore[call-arg]
     ],
 )
 def test_what_is_of_another_kind_is_refused_with_a_sentence(call: Any, words: str) -> None:

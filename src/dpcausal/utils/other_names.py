@@ -28,6 +28,8 @@ _SAME_ARGUMENT = {
     "guarantee": "epsilon delta",
     "budget": "epsilon delta",
     "level": "alpha conf_level confidence",
+    "grid": "horizon times tau",
+    "pieces": "knots n_knots df",
 }
 """What arguments are called elsewhere, by their names here."""
 
