@@ -60,6 +60,11 @@ def test_every_change_needs_the_signature_of_a_person_whom_the_site_knows(folder
     (folder / FILE).write_text(text.replace("signed_changes = true", "signed_changes = false"), encoding="utf-8")
     confirm = ("confirm", folder, "--why", "simpler", "--yes")
     assert "signs each change" in run(*confirm, "--by", "dora")  # an edit does not lift it
+    (folder / "ledger.db").rename(folder / "aside.db")
+    for broken in (b"", b"no ledger"):  # neither does a ledger that was moved away, or cannot be used
+        (folder / "ledger.db").write_bytes(broken)
+        assert "signs each change" in run("people", "add", folder, "Eve", "--role", "reader", "--login", "eve")
+    (folder / "aside.db").replace(folder / "ledger.db")
     assert "Confirmed" in run(*confirm, "--sign", dora_key)
     rotate_key(folder, "dora", lambda *_: None, dora)
     assert words(folder)[2:] == ["signed by bob", *["signed by Dora"] * 5]

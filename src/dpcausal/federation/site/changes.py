@@ -1,7 +1,7 @@
 """Changes of a site's people, decisions and settings, each of which the site's ledger records."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, StudyError
@@ -116,11 +116,16 @@ class Changes:
         return None
 
     def _needs_signer(self) -> bool:
-        """Return whether the policy requires signatures, or did when it was confirmed last: an edit is not enough."""
+        """Return whether the policy requires signatures, or did when it was confirmed last: an edit is not enough.
+
+        Where the ledger that recorded it is not there or cannot be used, earlier signatures say so.
+        """
         if Policy.read(self._folder).signed_changes:
             return True
-        ledger = self.ledger()
-        return bool(ledger and recorded_policy(ledger).get("signed_changes"))
+        with suppress(LedgerError):
+            if ledger := self.ledger():
+                return bool(recorded_policy(ledger).get("signed_changes"))
+        return any(entry.sealed and not entry.is_decision for entry in self.audit_log.stream())
 
     def confirm(self, by: str, why: str) -> Unconfirmed | None:
         """Confirm the people, requesters and settings of the site as they are now; return what was unconfirmed.
