@@ -103,6 +103,7 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         ledger = open_ledger(folder, policy)
         ledger.verify()
         ledger.check_budget(Budget(**policy.budget))
+        ledger.check_may_open()
         if policy.as_of not in ledger.versions:
             declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(policy.as_of)}"
             raise LedgerError(
