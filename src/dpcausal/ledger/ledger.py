@@ -254,6 +254,15 @@ class Ledger(OtherNames, Answers):
         """Raise where the first vault may not declare a data set, or not this one."""
         if self.allocation:
             self.allocation.check_data_set(data_set)
+        self._check_restored(connection)
+
+    def check_may_open(self) -> None:
+        """Raise where no vault may be opened any more: the answers that were lost rest on what the copy lacks."""
+        with self._transaction() as connection:
+            if self._running.data_set is None:
+                self._check_restored(connection)
+
+    def _check_restored(self, connection: Connection) -> None:
         restores = self._store.entries_of_kind(connection, "restore")
         if any(event.epsilon > 0 for entry in restores for event in entry.events):
             raise refusals.restored_before_its_data_set()

@@ -23,6 +23,7 @@ from dpcausal.federation.operation.heartbeat import Heartbeat, hold_lock
 from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.site import Site
+from dpcausal.ledger import Ledger
 from tests.support.certificates import write_certificate
 from tests.support.ports import reserved_port
 from tests.support.site_folders import approve_study, person_key
@@ -264,6 +265,16 @@ def test_status_names_a_ledger_that_the_policy_contradicts(folder: Path) -> None
     _, checks = look(folder)
     assert checks["ledger"]["level"] == "broken"
     assert "cannot be raised" in checks["ledger"]["words"]
+
+
+def test_status_names_a_ledger_from_before_its_first_answer_that_lost_some(folder: Path) -> None:
+    """It is whole, and no vault opens on it any more."""
+    address = f"sqlite:///{folder / 'ledger.db'}"
+    Ledger.restore(address, by="Ann", reason="nothing was lost", lost_epsilon=0.0)
+    assert look(folder)[1]["ledger"]["level"] == "healthy"
+    Ledger.restore(address, by="Ann", reason="disk lost", lost_epsilon=1.0)
+    check = look(folder)[1]["ledger"]
+    assert (check["level"], "before its first vault" in check["words"]) == ("broken", True)
 
 
 def test_status_names_a_folder_that_others_may_open(folder: Path) -> None:

@@ -110,6 +110,7 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         ledger = open_ledger(folder, policy)
         ledger.verify()
         ledger.check_budget(Budget(**policy.budget))
+        ledger.check_may_open()
         if unknown := [each for each in policy.versions if each not in ledger.versions]:
             declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(unknown[0])}"
             raise LedgerError(
