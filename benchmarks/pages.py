@@ -155,7 +155,7 @@ def secure_queries(lines: list[dict[str, Any]]) -> str:
 
 
 def secure_sites(result: dict[str, Any]) -> str:
-    """Return bytes and processor time of secure sums of many sites."""
+    """Return bytes and processor time of secure sums of many sites, of which some fall silent."""
     head = ["sites", "silent in rounds 1 to 5", "a site's CPU s", "a site gets", "a site sends"]
     head += ["the coordinator's CPU s", "it sends", "it gets", "largest request"]
     return _lines(
@@ -171,7 +171,7 @@ def secure_sites(result: dict[str, Any]) -> str:
                 f"{run['largest_request'] / 1e3:,.0f} kB",
             ]
             for name, run in result.items()
-            if name != "machine"
+            if name != "machine" and any(run["silent"].values())
         ],
     )
 

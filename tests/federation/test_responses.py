@@ -258,7 +258,7 @@ def test_forged_messages_do_not_hide_the_true_one(sums: Responses) -> None:
 
     class Noisy:
         def ask(self, *asked: Any) -> None:
-            _, sites, _, received = asked
+            _, sites, _, received, _ = asked
             for site in sites:
                 received(site, "forged")
                 received("nobody", "forged")
