@@ -91,7 +91,8 @@ class MailboxServer:
 
     def move(self, folder: Path) -> None:
         """Go on with the workspace in another folder, as one that was restored."""
-        self.folder, self.workspace = folder, Workspace(folder)
+        self.folder, self.workspace, self.log = folder, Workspace(folder), folder / "server.log"
+        self.mailbox = Mailbox.read(folder / "mailbox")
 
     def megabytes(self) -> list[float]:
         """Return the memory of each process, shared pages included."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,9 +25,10 @@ from dpcausal.federation.protocol.messages import Request
 from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.site import Site
 from dpcausal.ledger import Ledger
+from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.certificates import write_certificate
 from tests.support.ports import reserved_port
-from tests.support.site_folders import approve_study, person_key
+from tests.support.site_folders import approve_study, make_site_folder, person_key
 
 
 def run(*words: object) -> Result:
@@ -275,6 +277,18 @@ def test_status_names_a_ledger_from_before_its_first_answer_that_lost_some(folde
     Ledger.restore(address, by="Ann", reason="disk lost", lost_epsilon=1.0)
     check = look(folder)[1]["ledger"]
     assert (check["level"], "before its first vault" in check["words"]) == ("broken", True)
+
+
+@pytest.mark.parametrize("changes", [{}, {"witness": "witness.log"}])
+def test_command_that_declares_a_version_works_as_the_status_prints_it(tmp_path: Path, changes: dict[str, str]) -> None:
+    folder, schema = tmp_path / "north", standard_schema()
+    make_site_folder(folder, "north", synthetic_table(schema, 10), schema, {}, **changes)
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace('as_of = "2026-06-30"', 'as_of = "2026-12-31"'))
+    words = look(folder)[1]["ledger"]["words"]
+    command = shlex.split(words.partition("declare it with: dpcausal ")[2])
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert look(folder)[1]["ledger"]["level"] == "healthy"
 
 
 def test_status_names_a_folder_that_others_may_open(folder: Path) -> None:

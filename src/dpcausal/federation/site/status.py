@@ -34,7 +34,7 @@ from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
 from dpcausal.federation.site.review import OWED
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.federation.site.signed_changes import verified_changes
-from dpcausal.federation.site.site_ledger import open_ledger
+from dpcausal.federation.site.site_ledger import open_ledger, witness_address
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
 from dpcausal.utils.hash_chain import dated_back
@@ -112,7 +112,8 @@ def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
         ledger.check_budget(Budget(**policy.budget))
         ledger.check_may_open()
         if unknown := [each for each in policy.versions if each not in ledger.versions]:
-            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(unknown[0])}"
+            witness = f" --witness {quote(witness_address(folder, policy) or '')}" if policy.witness else ""
+            declare = f"dpcausal ledger add-version {quote(ledger.address)} --as-of {quote(unknown[0])}{witness}"
             raise LedgerError(
                 problem=f"The ledger does not know the version {unknown[0]} of the data, which policy.toml names",
                 hint=f"declare it with: {declare}.",
