@@ -8,7 +8,7 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from benchmarks.federation_year.keepers import new_keepers, older_source
 from benchmarks.federation_year.plan import OLDER, SECURE, SITES, Asked, studies
 from dpcausal.errors import RefusedError, TransportError
 from dpcausal.federation.coordinator.workspace import Workspace
+from dpcausal.federation.protocol.transport import NOTHING
 from dpcausal.federation.site.changes import Changes
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.transports.mailbox.client import Client
@@ -50,11 +51,18 @@ class _Waiting(MailboxTransport):
         super().__init__(client)
         self._on = on
 
-    def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
+    def ask(
+        self,
+        request: str,
+        sites: Sequence[str],
+        timeout: float,
+        on_response: Callable[[str, str], None],
+        enclosed: Mapping[str, str] = NOTHING,
+    ) -> None:
         """Send a request to all sites, and wait for those that are on."""
         if away := [site for site in sites if site not in self._on]:
-            super().ask(request, away, 0.0, on_response)
-        super().ask(request, [site for site in sites if site in self._on], timeout, on_response)
+            super().ask(request, away, 0.0, on_response, enclosed)
+        super().ask(request, [site for site in sites if site in self._on], timeout, on_response, enclosed)
 
 
 class Year:
