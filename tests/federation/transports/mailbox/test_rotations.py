@@ -128,6 +128,25 @@ def test_site_that_is_in_the_roster_already_is_admitted_as_it_is_there(desk: Des
     assert not list(folder.iterdir())
 
 
+def test_many_sites_are_admitted_with_two_calls(desk: Desk) -> None:
+    """A call for each would exceed what a requester may ask in a second."""
+    workspace, folder = Workspace.new(desk.folder / "workspace", "anna"), desk.folder / "invitations"
+    calls = list[str]()
+    folder.mkdir()
+    for site in ("north", "south", "west"):
+        invitation = desk.invite(site)
+        (folder / f"{site}.json").write_text(json.dumps(asdict(invitation)), encoding="ascii")
+        assert desk.join(invitation) == 200
+
+    class Counted(Calls):
+        def call(self, method: str, path: str) -> dict[str, object]:
+            calls.append(path)
+            return super().call(method, path)
+
+    assert len(admit_joined(Counted(desk), folder, workspace)) == 3  # type: ignore[arg-type]
+    assert sorted(calls) == ["/rotations", "/sites"]
+
+
 def test_server_that_makes_up_a_rotation_admits_no_key(desk: Desk) -> None:
     """A key counts only with the secret of the invitation, and a record only with that key's signature."""
     workspace, folder = Workspace.new(desk.folder / "workspace", "anna"), desk.folder / "invitations"

@@ -153,11 +153,12 @@ def admit_joined(client: Client, folder: Path, workspace: Workspace) -> dict[str
     its key since it joined, that is the key so far; `accept_rotations` then verifies what it signed.
     """
     keys: dict[str, str] = {}
+    before = _keys_before(client)
     for joined in _listed(client.call("GET", "/sites"), "sites"):
         file = folder / f"{joined['site']}.json"
         with suppress(OSError):
             invitation = Invitation(**json.loads(file.read_text(encoding="ascii")))
-            known = (joined["key"], *_keys_before(client, invitation.site))
+            known = (joined["key"], *before.get(invitation.site, ()))
             if bound := [key for key in known if invitation.binds(key, joined["binding"])]:
                 keys[invitation.site] = bound[0]  # otherwise it was invited again since it joined
     roster = workspace.roster.sites
@@ -188,13 +189,13 @@ def _rotations(client: Client) -> list[dict[str, Any]]:
     return _listed(client.call("GET", "/rotations"), "rotations")
 
 
-def _keys_before(client: Client, site: str) -> list[str]:
-    """Return the keys that a site had before its rotations, as far as the server says."""
-    found = []
+def _keys_before(client: Client) -> dict[str, list[str]]:
+    """Return the keys that sites had before their rotations, as far as the server says."""
+    found: dict[str, list[str]] = {}
     for each in _rotations(client):
         with suppress(TransportError):
             claimed = claimed_rotation(each["text"])
-            found += [claimed.old] if claimed.site == site else []
+            found.setdefault(claimed.site, []).append(claimed.old)
     return found
 
 
