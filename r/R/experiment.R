@@ -63,15 +63,15 @@ print.dpcausal_scorecard <- function(x, ...) {
 #' @method tidy dpcausal_scorecard
 #' @export
 tidy.dpcausal_scorecard <- function(x, ...) {
-  texts <- c("metric", "control", "treated", "verdict", "no_interval")
+  texts <- c("metric", "control", "treated", "segment", "verdict", "no_interval")
   numbers <- c(
     "control_mean", "treated_mean", "difference", "low", "high", "lift", "lift_low", "lift_high", "p_value",
     "adjusted_p_value", "detectable"
   )
   columns <- c(
-    lapply(stats::setNames(nm = texts[1:3]), function(name) column_of(x$lines, name, "text")),
+    lapply(stats::setNames(nm = texts[1:4]), function(name) column_of(x$lines, name, "text")),
     lapply(stats::setNames(nm = numbers), function(name) column_of(x$lines, name, "number")),
-    lapply(stats::setNames(nm = texts[4:5]), function(name) column_of(x$lines, name, "text"))
+    lapply(stats::setNames(nm = texts[5:6]), function(name) column_of(x$lines, name, "text"))
   )
   names(columns) <- gsub("_", ".", names(columns), fixed = TRUE)
   tibble::as_tibble(columns)

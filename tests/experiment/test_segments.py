@@ -18,6 +18,8 @@ from dpcausal.sums.cases import domain_of
 from tests.sums.neighbours import Case, furthest
 from tests.support.metrics import metric_columns
 
+SPENT, BEFORE = dpc.Real("revenue", 0, 60, missing=0), dpc.Real("before", 0, 60)
+CENTRED = dpc.Earlier(slope=0.9, low=-40, high=40, centre=10.0)
 COUNTRIES = ("DE", "FR", "other")
 RANDOM = np.random.default_rng(6)
 COLUMNS = metric_columns() | {
@@ -75,6 +77,18 @@ def test_segments_are_judged_together_and_change_no_line_of_all_units() -> None:
         assert line.low < narrow.low
 
 
+def test_segments_that_noise_hides_count_as_comparisons() -> None:
+    """Noise decides which segments have an interval, so that those that have one are judged among all."""
+    card, _ = run(EXPERIMENT)
+    hidden = replace(card.segments["mobile=0"][0], no_interval="hidden")
+    few = replace(card, segments=card.segments | {"mobile=0": (hidden, *card.segments["mobile=0"][1:])})
+    one, other = (next(each for each in found.segment_lines if each.segment == "mobile=1") for found in (card, few))
+    assert (one.low, one.high) == (other.low, other.high)
+    assert one.adjusted_p_value is not None
+    assert other.adjusted_p_value is not None
+    assert other.adjusted_p_value >= one.adjusted_p_value
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_plan_shows_what_segments_cost_all_units(delta: float) -> None:
     """With a fifth for segments noise is 1 / .8 as large for Laplace noise, and the root of it for Gaussian."""
@@ -109,6 +123,8 @@ def test_file_json_frame_and_page_hold_segments() -> None:
         ({"segments": [dpc.Category("country", COUNTRIES)]}, "missing value counts as"),
         ({"segments": [dpc.Binary("bought", missing=0)]}, "part of a metric"),
         ({"segment_share": 1.0}, "between 0 and 1"),
+        ({"segments": (), "segment_share": 0.3}, "there are no segments"),
+        ({"metrics": [dpc.Metric(SPENT, covariate=BEFORE, earlier=CENTRED)]}, "earlier mean of all units"),
         ({"cohorts": dpc.Category("week", [1, 2]), "planned_n": 10}, "several looks"),
     ],
 )

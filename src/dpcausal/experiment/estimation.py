@@ -26,6 +26,9 @@ from dpcausal.uncertainty.joint_estimate import JointEstimate
 _SURE = 4.0
 """An arm is large enough, and a denominator far enough from 0, at so many standard deviations of its error."""
 
+_SURE_IN_SEGMENTS = 10.0
+"""An arm of a segment is large enough at so many: among many segments noise decides which of the small ones pass."""
+
 _LEAST_DENOMINATOR = 1e-6
 """What a denominator counts as that is nearer to 0, as a share of half its range; such a ratio has no interval."""
 
@@ -95,7 +98,8 @@ def metric_effects(
     labels = treatment.every_label
     sums = _Sums(release, len(labels), segment)
     sizes = release.estimates(labels, sums.sizes)
-    few = sums.sizes(release.value) < max(_SURE * sums.variance("size") ** 0.5, 5.0)
+    sure = _SURE_IN_SEGMENTS if segment else _SURE
+    few = sums.sizes(release.value) < max(sure * sums.variance("size") ** 0.5, 5.0)
     reference = treatment.compared_places[0]
     effects = []
     for metric in metrics:
@@ -119,7 +123,7 @@ def _in_segment(effect: Effect, segment: str) -> Effect:
         effect,
         estimand=f"{effect.estimand}, among units with {segment}",
         assumptions=(*effect.assumptions, "the treatment changes nobody's segment"),
-        notes=(*effect.notes, "the number of units in the segment is private: its arms have noisy sizes"),
+        notes=(*effect.notes, "units are those of the table: how many are in the segment is private"),
     )
 
 

@@ -241,6 +241,16 @@ class Experiment(metaclass=Constructor):
                 problem="An experiment with several looks has no segments",
                 hint="leave out cohorts=, or segments=.",
             )
+        centred = [each.label for each in self.metrics if each.earlier is not None and each.earlier.centre is not None]
+        if columns and centred:
+            raise StudyError(
+                problem=f"{centred[0]} is centred at an earlier mean of all units, which is not that of a segment",
+                hint="leave out its earlier=, or segments=.",
+            )
+        if not columns and self.segment_share != _SEGMENT_SHARE:
+            raise StudyError(
+                problem="segment_share= is given, and there are no segments", hint="leave it out, or give segments=."
+            )
         if not (is_number(self.segment_share) and 0 < self.segment_share < 1):
             raise StudyError(
                 expected="segment_share= between 0 and 1, the share of the budget that segments have",
@@ -395,7 +405,8 @@ class Experiment(metaclass=Constructor):
         Args:
             typical: What is expected of a column, from the literature or an earlier experiment: between which two
                 values about 90 % of units are, or the share of a proportion. A column that is not named is expected
-                around the middle of its bounds, which few metrics are; a ratio depends on it most.
+                around the middle of its bounds, which few metrics are; a ratio depends on it most. Segments of a column
+                are expected to be of one size.
         """
         return self.run(self._rehearsal(n, typical))
 

@@ -7,6 +7,12 @@ from dpcausal.experiment.metric import MetricKind
 
 Verdict = Literal["better", "worse", "no clear difference", "no interval", "not judged"]
 
+SEGMENTS_NOTE = (
+    "Differences between segments are not tested. Segments are judged together, apart from all units, and the number "
+    "of units in a segment is private."
+)
+"""What stands beside the lines of segments."""
+
 NONE = "none"
 """What is written where there is no number."""
 
@@ -37,7 +43,7 @@ class ScorecardLine:
         unit: The unit of the metric; empty where it has none.
         description: What the metric measures; empty where nobody says so.
         owner: Who answers questions about it.
-        segment: Whose effect it is, such as `country=DE`; empty where it is everybody's.
+        segment: Among which units, such as `country=DE`; empty for all units.
     """
 
     metric: str

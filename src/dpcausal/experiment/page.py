@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from dpcausal.experiment.decision import ArmDecision
 from dpcausal.experiment.decision_page import STYLE, decision_box, decision_table
-from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
+from dpcausal.experiment.line import NONE, SEGMENTS_NOTE, ScorecardLine, Verdict
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.guarantee import Guarantee
 from dpcausal.page.html_page import html_page, html_text
@@ -259,11 +259,7 @@ def _segment_table(lines: Sequence[ScorecardLine]) -> str:
     """Return the table of segments under its heading; empty where there are none."""
     if not lines:
         return ""
-    note = (
-        "Whose effect differs from whose is not tested. These comparisons are judged together, apart from those above, "
-        "and the number of units in a segment is private."
-    )
-    return f'<h2>Segments</h2>\n{_table(lines)}\n<p class="quiet">{html_text(note)}</p>'
+    return f'<h2>Segments</h2>\n{_table(lines)}\n<p class="quiet">{html_text(SEGMENTS_NOTE)}</p>'
 
 
 @dataclass(frozen=True)

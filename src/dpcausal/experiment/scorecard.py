@@ -10,7 +10,7 @@ from typing import Any
 
 from dpcausal.errors import RefusedError
 from dpcausal.experiment.decision import ArmDecision, DecisionRule, Situation, check_table, decide
-from dpcausal.experiment.line import NONE, ScorecardLine, Verdict
+from dpcausal.experiment.line import NONE, SEGMENTS_NOTE, ScorecardLine, Verdict
 from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.page import scorecard_page
 from dpcausal.experiment.sample_ratio import SampleRatio, p_words
@@ -122,14 +122,18 @@ class Scorecard:
         return self._lines([(name, effect) for name, effects in self.segments.items() for effect in effects])
 
     def _lines(self, compared: Sequence[tuple[str, Effect]]) -> tuple[ScorecardLine, ...]:
-        """Return the lines of some comparisons, each with its segment, judged together."""
+        """Return the lines of some comparisons, each with its segment, judged together.
+
+        Comparisons without an interval count too: noise decides which they are.
+        """
         tested = [effect for _, effect in compared if not effect.no_interval]
-        each = 1 - (1 - self.level) / len(tested) if self.simultaneous and tested else self.level
+        each = 1 - (1 - self.level) / len(compared) if self.simultaneous and compared else self.level
         p_values = {
             id(effect): self._p_value(effect.estimate, effect.sampling_sd or 0.0, effect.noise, 1 - each)
             for effect in tested
         }
-        adjusted = dict(zip(p_values, adjusted_p_values(list(p_values.values()), self.method), strict=True))
+        whole = [*p_values.values(), *(1.0 for _ in range(len(compared) - len(tested)))]
+        adjusted = dict(zip(p_values, adjusted_p_values(whole, self.method), strict=False))
         lines = []
         for segment, effect in compared:
             error = effect.sampling_sd or 0.0, effect.noise
@@ -263,7 +267,7 @@ class Scorecard:
         if self.decisions:
             parts.append(aligned(check_table(self.decisions, rehearsed=self.rehearsed)))
         if self.segments:
-            parts.append(self._text_lines(self.segment_lines))
+            parts += [SEGMENTS_NOTE, self._text_lines(self.segment_lines)]
         return "\n\n".join(parts)
 
     def _decision_lines(self) -> Iterator[str]:

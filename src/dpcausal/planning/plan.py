@@ -169,7 +169,7 @@ class Plan:
     def _place(self) -> str:
         """Return what comes first in the ranking, and why; of a study that is listed apart, what is narrower."""
         first, apart = self.ranking.candidates[0], self.ranking.not_ranked
-        own = next((each for each in apart if _alike(each.estimator, self.estimator)), None)
+        own = next((each for each in apart if _of_one_effect(each.estimator, self.estimator)), None)
         if own is None:
             return f"first {first.label}: {self.ranking.why}"
         best = min((each for each in apart if each.not_ranked == own.not_ranked), key=lambda each: each.half_width)
@@ -287,6 +287,11 @@ def _alike(first: Estimator, second: Estimator) -> bool:
     """Return whether two estimators are the same, with names in a list or in a tuple."""
     parts = [json.dumps(asdict(each), default=str) for each in (first, second)]  # type: ignore[call-overload]
     return type(first) is type(second) and parts[0] == parts[1]
+
+
+def _of_one_effect(first: Estimator, second: Estimator) -> bool:
+    """Return whether two estimators are of one kind and of the same effect."""
+    return type(first) is type(second) and getattr(first, "estimand", "") == getattr(second, "estimand", "")
 
 
 def _check_width(width: object, effect: Effect, rehearsal: Rehearsal) -> None:

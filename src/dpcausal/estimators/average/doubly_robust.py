@@ -132,8 +132,8 @@ class DoublyRobust(BaseEstimator):
         limit: Scores are limited to so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
             where weights are smaller. Noise in the estimate is in proportion to it. By default 20 for a binary outcome,
             where single units have large residuals, and 5 for a number, more with a clip below 0.05, in proportion to
-            its root. For a number, and for ATO, it is up to twice as large or much smaller: where the released residual
-            variance, arms' means and propensities suggest that the interval is narrowest.
+            its root. For a number, and for ATO, it is between a sixteenth of that and twice that: where the released
+            residual variance, arms' means and propensities suggest that the interval is narrowest.
         include_missing: Whether the average is over units without an outcome too, for ATE. By default it is over those
             with one. Residuals are then over the probability to have an outcome too, clipped to at least `clip`.
 
