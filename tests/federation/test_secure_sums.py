@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,21 @@ def test_too_few_sites_are_refused_and_a_later_run_continues(four: Federation, s
     asked = len(four.asked)
     assert four.coordinator(study, store=store).run().estimate == effect.estimate
     assert len(four.asked) == asked  # all of it is stored
+
+
+def test_a_member_revoked_after_the_shares_is_silent_from_then_on(four: Federation, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+    for name in ("north", "south"):
+        silent_from(four, name, "masked")
+    with pytest.raises(RefusedError, match="round 3 of 5"):
+        four.coordinator(study, store=store, attempts=1).run()
+    four.sites = {name: four.honest(name) for name in four.tables}
+    roster = Roster({**four.roster.sites, "north": replace(four.roster.sites["north"], revoked=True)})
+    effect = four.coordinator(study, store=store, roster=roster, attempts=1).run()
+    assert effect.n == 700
+    status = {share.site: share.status for share in effect.sites}["north"]
+    assert status == "is revoked in the roster, and was not asked in round 3 of 5"
+    assert paid(four) == dict.fromkeys(NAMES, 1) | {"north": 0}
 
 
 def test_sum_with_a_wrong_share_is_opened_once_another_site_answers(four: Federation, tmp_path: Path) -> None:

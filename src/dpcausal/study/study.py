@@ -345,9 +345,15 @@ class Study(OtherNames):
         effect, secondary = self._estimate(recording, site), self._analyse(recording)
         return StudyResult(effect, diagnoses, tuple(recording.releases), secondary)
 
-    def rehearsed(self, n: int, site: str = "") -> Effect:
-        """Return the effect to expect from a site with so many units: its price, and the width of its interval."""
-        return self.with_left_in(self._estimate(self.rehearsal(n), site))
+    def rehearsed(self, n: int, site: str = "", *, sites: int = 1) -> Effect:
+        """Return the effect to expect from a site with so many units: its price, and the width of its interval.
+
+        Args:
+            n: The number of units, of all sites together.
+            site: The site that is asked, where many are.
+            sites: How many sites' sums are added up, each with its own noise. Secure sums are always of all sites.
+        """
+        return self.with_left_in(self._estimate(self.rehearsal(n, parts=sites, sites=sites), site))
 
     def rehearsed_pool(self, sizes: Mapping[str, int]) -> Effect:
         """Return the pooled effect to expect from sites with so many units, with the weight of each.
@@ -359,7 +365,7 @@ class Study(OtherNames):
             raise StudyError(
                 expected="a study that pools the effects of sites",
                 got='pooling = "sums", in which every unit counts alike',
-                hint="plan it as one table with the units of all sites: dpcausal plan STUDY --n N.",
+                hint="plan it in Python, with the units of all sites together: study.rehearsed(3_000, sites=3).",
             )
         return pool({site: self.rehearsed(n, site) for site, n in sizes.items()}, self.pooling)
 

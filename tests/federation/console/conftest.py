@@ -62,8 +62,8 @@ class Browser:
     def confirm(self, digest: str) -> TestResponse:
         return self.post(f"/confirm/{digest}", {"password": PASSWORD})
 
-    def decide(self, digest: str, kind: str = "approve", why: str = "board") -> TestResponse:
-        form = {"kind": kind, "why": why, "digest": digest}
+    def decide(self, digest: str, kind: str = "approve", why: str = "board", mapping: str = "") -> TestResponse:
+        form = {"kind": kind, "why": why, "digest": digest, "mapping": mapping}
         return self.post(f"/studies/{digest}/decision", form)
 
     @property

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from html import escape
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from dpcausal import Study
 from dpcausal.errors import StudyError
@@ -18,9 +20,11 @@ from dpcausal.federation.console.settings import Settings
 from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.coordinator.workspace import Workspace
 from dpcausal.federation.site.people import Person, add_person, remove_person
+from dpcausal.federation.site.policy import FILE
 from dpcausal.federation.site.site import Site
 from dpcausal.testing import standard_schema
 from tests.federation.console.conftest import ADDRESS, COOKIE, PASSWORD, Browser, Clock
+from tests.support.site_folders import confirm_settings
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
@@ -35,7 +39,7 @@ def test_a_form_without_the_token_of_the_session_changes_nothing(
     browser.login("adams")
     browser.confirm(digest)
     stolen = new_browser().token()  # of another session
-    form = {"kind": "approve", "why": "", "digest": digest}
+    form = {"kind": "approve", "why": "", "mapping": "", "digest": digest}
     for token in ({}, {"csrf": ""}, {"csrf": stolen}, {"csrf": "é"}):
         answer = browser.client.post(f"/studies/{digest}/decision", base_url=ADDRESS, data=form | token)
         assert answer.status_code == 400
@@ -47,7 +51,7 @@ def test_a_form_without_the_token_of_the_session_changes_nothing(
 def test_a_form_from_another_origin_is_refused(folder: Path, browser: Browser, digest: str, origin: str) -> None:
     browser.login("adams")
     browser.confirm(digest)
-    form = {"kind": "approve", "why": "", "digest": digest, "csrf": browser.token("/people")}
+    form = {"kind": "approve", "why": "", "mapping": "", "digest": digest, "csrf": browser.token("/people")}
     page = f"/studies/{digest}/decision"
     assert browser.client.post(page, base_url=ADDRESS, data=form, headers={"Origin": origin}).status_code == 400
     assert decisions(folder) == []
@@ -268,7 +272,7 @@ def test_a_confirmation_counts_once_also_for_forms_sent_at_once(
 ) -> None:
     browser.login("adams")
     browser.confirm(digest)
-    form = {"kind": "approve", "why": "", "digest": digest, "csrf": browser.token(f"/studies/{digest}")}
+    form = {"kind": "approve", "why": "", "mapping": "", "digest": digest, "csrf": browser.token(f"/studies/{digest}")}
     second = browser.client.application.test_client()
     second.set_cookie(COOKIE, browser.cookie, domain="127.0.0.1")
     answers, decide = list[int](), SiteFolder.decide
@@ -302,6 +306,25 @@ def test_the_digest_in_the_form_must_be_that_of_the_page(folder: Path, browser: 
     form = {"kind": "approve", "why": "", "digest": "0" * 64}
     assert browser.post(f"/studies/{digest}/decision", form).status_code == 400
     assert decisions(folder) == []
+
+
+def test_nobody_signs_a_mapping_that_was_not_shown(folder: Path, browser: Browser, digest: str) -> None:
+    browser.login("adams")
+    browser.confirm(digest)
+    shown = browser.get(f"/studies/{digest}").text
+    assert '<input type="hidden" name="mapping" value="">' in shown
+    policy = tomllib.loads((folder / FILE).read_text())
+    (folder / FILE).write_text(tomli_w.dumps(policy | {"mapping": {"smoker": {"column": "smokes"}}}))
+    confirm_settings(folder)
+    refused = browser.decide(digest)
+    assert refused.status_code == 400
+    assert "is not the one that was shown" in refused.text
+    assert decisions(folder) == []
+    found = re.search(r'name="mapping" value="([0-9a-f]{64})"', browser.get(f"/studies/{digest}").text)
+    assert found
+    assert browser.decide(digest, mapping=found[1]).status_code == 302
+    (entry,) = Site(folder).audit_log.decisions(digest)
+    assert found[1] in entry.sealed
 
 
 def test_one_person_is_not_two(folder: Path, browser: Browser, digest: str) -> None:

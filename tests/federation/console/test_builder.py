@@ -1,9 +1,19 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dpcausal import DoublyRobust, RegressionAdjustment, Study
+from dpcausal import (
+    Binary,
+    Cut,
+    DoublyRobust,
+    RegressionAdjustment,
+    Stratification,
+    Study,
+    Treatment,
+    Winsorised,
+)
 from dpcausal.errors import StudyError
 from dpcausal.federation.console.accounts import Accounts
 from dpcausal.federation.console.application import coordinator_console
@@ -22,8 +32,46 @@ def adjusted(study: Study) -> Study:
     return replace(study, estimator=estimator, confounders=reasons, schema=schema, expected={"outcome_sd": 2.0})
 
 
-def test_a_draft_without_changes_is_the_study(adjusted: Study) -> None:
-    assert Draft.of(adjusted).study(adjusted).text == adjusted.text
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"estimator": DoublyRobust(covariates=["smoker", "age"], estimand="ATT", clip=0.02)},
+        {"estimator": Stratification(by=[Cut("age", [40, 60]), "smoker"], cap=50)},
+        {"estimator": Winsorised(RegressionAdjustment(covariates=["age"])), "confounders": {"age": "for a reason"}},
+        {"estimator": RegressionAdjustment(covariates=["age"]), "confounders": {}},  # smoker is declared only
+        {"epsilon": 0.12345678, "delta": 1.23456789e-7, "expected": {"outcome_sd": 2.123456789}},
+        {"epsilon": 1, "expected": {"outcome_sd": 2}},
+    ],
+)
+def test_a_draft_without_changes_is_the_study(adjusted: Study, changes: dict[str, Any]) -> None:
+    base = replace(adjusted, **changes)
+    draft = Draft.of(base)
+    ticked = [each.name for each in base.schema.covariates if each.name in draft.covariates]
+    sent = Draft.read({**vars(draft), "covariates": ""}, ticked)  # a form sends them in the order of the columns
+    assert draft.study(base).text == sent.study(base).text == base.text
+
+
+def test_another_choice_of_covariates_keeps_the_rest_of_the_method(adjusted: Study) -> None:
+    base = replace(adjusted, estimator=DoublyRobust(covariates=["age", "smoker"], estimand="ATT", clip=0.02))
+    made = replace(Draft.of(base), covariates=("age",)).study(base)
+    assert made.estimator == DoublyRobust(covariates=["age"], estimand="ATT", clip=0.02)
+    cut = replace(adjusted, estimator=Stratification(by=[Cut("age", [40, 60]), "smoker"], cap=50))
+    made = replace(Draft.of(cut), covariates=("age",)).study(cut)
+    assert made.estimator == Stratification(by=[Cut("age", [40, 60])], cap=50)
+
+
+def test_another_treatment_is_read_as_its_column_and_has_its_own_expectations(adjusted: Study) -> None:
+    smoker = Binary("smoker", ("no", "yes"), ("never", "ever"), "no", aliases={"yes": ["ja"]}, strict=True)
+    schema = replace(adjusted.schema, covariates=(adjusted.schema.covariates[0], smoker))
+    stale = {"treated_share": 0.1, "compared_share": 0.9, "confounding": 0.1, "overlap": 0.6}
+    base = replace(adjusted, schema=schema, design="observational", expected={"outcome_sd": 2.0} | stale)
+    made = replace(Draft.of(base), treatment="smoker", covariates=("age",)).study(base)
+    assert made.schema.treatment == Treatment(
+        *("smoker", ("no", "yes")), labels=("never", "ever"), undeclared="no", aliases={"yes": ["ja"]}, strict=True
+    )
+    assert made.expected == {"outcome_sd": 2.0}
+    assert replace(Draft.of(base), outcome_sd="").study(base).expected == stale
 
 
 def test_a_draft_has_another_outcome_treatment_and_method(adjusted: Study) -> None:
@@ -46,8 +94,18 @@ def test_a_draft_expects_what_the_study_itself_does(adjusted: Study) -> None:
     expected = made.rehearsed_pool({"a": 500, "b": 500}).standard_error
     assert draft.report(made).effect.standard_error == expected
     assert expected != adjusted.rehearsed_pool({"a": 500, "b": 500}).standard_error
-    summed = replace(made, pooling="sums")
-    assert draft.report(summed).effect.n == 1_000
+
+
+def test_a_draft_of_plain_sums_expects_the_noise_of_each_site(adjusted: Study) -> None:
+    """As `sum_releases` adds it up."""
+    summed = replace(adjusted, pooling="sums")
+    planned = replace(Draft.of(summed), sites="4", units="500").report(summed).effect
+    one = summed.rehearsed(2_000)
+    assert planned.n == one.n == 2_000
+    assert max(term.parts for term in planned.noise) == 4
+    assert planned.privacy_sd > 1.5 * one.privacy_sd
+    with pytest.raises(StudyError, match=r"study\.rehearsed\(3_000, sites=3\)"):
+        summed.rehearsed_pool({"a": 500, "b": 500})
 
 
 @pytest.mark.parametrize(

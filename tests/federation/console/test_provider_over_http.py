@@ -117,7 +117,7 @@ def test_groups_decide_who_reads_and_who_approves(provider: RealProvider, folder
     console = Settings.read(folder, "").address
     adams = User(console)
     assert '<span class="roles">approver</span>' in adams.send_form("/login/provider", "/login").text
-    form = {"digest": digest, "kind": "approve", "why": "board"}
+    form = {"digest": digest, "mapping": "", "kind": "approve", "why": "board"}
     adams.send_form(f"/confirm/{digest}", "/people")
     refused = adams.send_form(f"/studies/{digest}/decision", "/people", **form)
     assert "console.toml is not as it was recorded" in refused.text  # until somebody confirms these settings

@@ -5,7 +5,7 @@ from pathlib import Path
 from flask import Response, render_template, request
 
 from dpcausal.errors import DpcausalError
-from dpcausal.federation.console.builder import METHODS, Draft, columns, described, outcomes, treatments
+from dpcausal.federation.console.builder import METHODS, Draft, columns, error_words, outcomes, treatments
 from dpcausal.federation.console.coordinator_folder import CoordinatorFolder
 from dpcausal.federation.console.parts import text_file
 from dpcausal.federation.console.security import allow_style_attributes
@@ -28,7 +28,7 @@ def build_page(folder: Path) -> Response | str:
                 return text_file(study.text, "study.toml", "application/toml")
             report = draft.report(study)
         except DpcausalError as error:
-            problem = described(error)
+            problem = error_words(error)
     allow_style_attributes()
     return render_template(
         "build.html",

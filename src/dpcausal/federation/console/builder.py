@@ -22,6 +22,10 @@ METHODS = (
 """The estimators that need no more than a choice of covariates; others stay as the study that is changed has them."""
 
 _ADJUSTING = ("covariates", "by")
+_OF_TREATMENT = ("treated_share", "compared_share", "confounding", "overlap")
+_OF_OUTCOME = ("outcome_mean", "outcome_sd", "compared_share", "confounding", "correlation")
+"""The expectations that are about the treatment, and those about the outcome: another one has its own."""
+
 _MOST_SITES, _MOST_UNITS = 20, 10**8
 
 
@@ -59,8 +63,8 @@ class Draft:
             *(study.name, study.question, study.design, "" if own else method),
             *(schema.treatment.name, schema.outcome.name),
             tuple(each.name for each in schema.covariates) if own else study.adjusts_for,
-            *(f"{study.epsilon:g}", f"{study.delta:g}"),
-            outcome_sd="" if sd is None else f"{sd:g}",
+            *(repr(study.epsilon), repr(study.delta)),
+            outcome_sd="" if sd is None else repr(sd),
         )
 
     @classmethod
@@ -75,33 +79,44 @@ class Draft:
         Raises:
             StudyError: If it is no study, in the words that its author needs.
         """
-        chosen, known = set(self.covariates), {each.name: each for each in columns(base)}
+        before, known = Draft.of(base), {each.name: each for each in columns(base)}
+        chosen, same_choice = set(self.covariates), set(self.covariates) == set(before.covariates)
         treatment: Treatment = base.schema.treatment
         if self.treatment != treatment.name:
             binary = self._column(known, self.treatment)
-            treatment = Treatment(binary.name, tuple(binary.values))
+            treatment = Treatment(
+                *(binary.name, binary.values),
+                labels=binary.labels,
+                undeclared=binary.missing,
+                aliases=binary.aliases,
+                strict=binary.strict,
+            )
+        declared = {each.name for each in base.schema.covariates} if same_choice else chosen
         schema = replace(
             base.schema,
             treatment=treatment,
             outcome=self._column(known, self.outcome),
-            covariates=tuple(each for name, each in known.items() if name in chosen - {self.outcome, self.treatment}),
+            covariates=tuple(each for name, each in known.items() if name in declared - {self.outcome, self.treatment}),
         )
-        same = self.outcome == base.schema.outcome.name
-        expected = {name: value for name, value in base.expected.items() if same or not name.startswith("outcome_")}
-        kept = not same and self.outcome_sd == Draft.of(base).outcome_sd  # it is that of the outcome before
-        given = {"outcome_sd": self._number("outcome_sd")} if self.outcome_sd and not kept else {}
-        reasons = base.confounders if chosen == set(base.confounders) else {}
+        stale: tuple[str, ...] = _OF_TREATMENT if self.treatment != before.treatment else ()
+        stale += _OF_OUTCOME if self.outcome != before.outcome else ()
+        expected = {name: value for name, value in base.expected.items() if name not in stale}
+        if self.outcome_sd != before.outcome_sd:
+            expected.pop("outcome_sd", None)
+            expected |= {"outcome_sd": self._number("outcome_sd")} if self.outcome_sd else {}
+        same_method = self.method == before.method and same_choice
+        reasons = base.confounders if same_method or chosen == set(base.confounders) else {}
         return replace(
             base,
             name=self.name,
             question=self.question,
             design=self.design,  # type: ignore[arg-type]  # (the study checks it)
             confounders=reasons,
-            estimator=self._estimator(base),
+            estimator=base.estimator if same_method else self._estimator(base),
             schema=schema,
-            expected=expected | given,
-            epsilon=self._number("epsilon"),
-            delta=self._number("delta"),
+            expected=expected,
+            epsilon=base.epsilon if self.epsilon == before.epsilon else self._number("epsilon"),
+            delta=base.delta if self.delta == before.delta else self._number("delta"),
         )
 
     def report(self, study: Study) -> Report:
@@ -110,11 +125,11 @@ class Draft:
         if not (1 <= sites <= _MOST_SITES and 2 <= units <= _MOST_UNITS):
             raise StudyError(
                 problem=f"A plan is for 1 to {_MOST_SITES} sites of 2 to {_MOST_UNITS:,} units",
-                hint="plan more sites at the command line: dpcausal federation plan.",
+                hint="plan others in Python: study.rehearsed(n, sites=50) for sums, or study.rehearsed_pool.",
             )
         summed = study.pooling == "sums"
         sizes = {f"site {place + 1}": units for place in range(sites)}
-        effect = study.rehearsed(sites * units) if summed else study.rehearsed_pool(sizes)
+        effect = study.rehearsed(sites * units, sites=sites) if summed else study.rehearsed_pool(sizes)
         return Report.of(effect, study, date=datetime.now(UTC).date())
 
     def _estimator(self, base: Study) -> Any:  # noqa: ANN401 (any estimator)
@@ -123,8 +138,12 @@ class Draft:
         if self.method not in METHODS:
             raise StudyError(problem="There is no such method here", hint="choose one from the list.")
         kind: Any = ESTIMATORS[self.method]
-        names = [part.name for part in fields(kind) if part.name in _ADJUSTING]
-        return kind(**{name: list(self.covariates) for name in names[:1]})
+        own: Any = base.estimator if type(base.estimator) is kind else None
+        for name in [part.name for part in fields(kind) if part.name in _ADJUSTING]:
+            held = {getattr(each, "name", each): each for each in getattr(own, name, ())}  # a cut has its edges
+            given = {name: [held.get(each, each) for each in self.covariates]}
+            return replace(own, **given) if own else kind(**given)
+        return own or kind()
 
     def _number(self, name: str) -> float:
         try:
@@ -158,6 +177,6 @@ def treatments(study: Study) -> list[str]:
     return [study.schema.treatment.name, *(each.name for each in columns(study) if isinstance(each, Binary))]
 
 
-def described(error: DpcausalError) -> str:
+def error_words(error: DpcausalError) -> str:
     """Return an error in a sentence, with what to do."""
     return f"{error.problem}. {error.hint}" if error.hint else f"{error.problem}."

@@ -75,6 +75,7 @@ class StudyPage:
         consequences: What an answer would leave of the budget; None where the policy does not allow the study, or the
             ledger cannot be read.
         units: The site's number of units; None before the first answer.
+        mapping: The digest of the mapping by which the review says that the table is read; empty where there is none.
         assumed: The number of units of the numbers that would leave, where it is not known.
     """
 
@@ -94,6 +95,7 @@ class StudyPage:
     needed: int
     consequences: Consequences | None
     units: int | None
+    mapping: str
     assumed: int = ANY_UNITS
 
 
@@ -283,17 +285,23 @@ class SiteFolder:
             policy.approvals,
             review.consequences,
             units,
+            policy.mapping.digest,
         )
 
-    def decide(self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str, login: str) -> None:
-        """Sign a person's decision with the console's key, and record it with how the person is known."""
+    def decide(  # noqa: PLR0913, PLR0917 (what a decision holds)
+        self, digest: str, kind: Literal["approve", "reject"], person: Person, why: str, login: str, mapping: str
+    ) -> None:
+        """Sign a person's decision with the console's key, and record it with how the person is known.
+
+        Args:
+            mapping: The digest of the mapping that the person was shown. The site refuses an approval of another one.
+        """
         if not (self.folder / KEY).exists():
             raise StudyError(
                 problem="The console has no key of its own, which signs decisions",
                 hint="an operator creates it with: dpcausal site create-console-key FOLDER.",
             )
         key = Key.read("console", self.folder / KEY)
-        mapping = self.site.mapping_of(_study(self.site.inbox.text(digest)).table)
         self.site.decide(
             sign_decision(
                 key,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
@@ -104,8 +105,14 @@ class SitePages:
         site = SiteFolder(self.folder)
         if digest not in site.studies:
             abort(404)
+        mapping = request.form.get("mapping")
+        if mapping != site.site.mapping_of(site.studies[digest].study.table):
+            abort(
+                400, "The mapping of the table's columns and codes is not the one that was shown. Read the study again."
+            )
         self.login.take_confirmation(digest)
-        site.decide(digest, "approve" if kind == "approve" else "reject", current_person(), why, self.login.evidence())
+        decision: Literal["approve", "reject"] = "approve" if kind == "approve" else "reject"
+        site.decide(digest, decision, current_person(), why, self.login.evidence(), mapping)
         self.login.state.log(kind, current_person().login, request.remote_addr or "", digest)
         return redirect(f"{url_for('site.study', digest=digest)}#decisions")
 

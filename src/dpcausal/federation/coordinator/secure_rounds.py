@@ -10,6 +10,7 @@ from typing import Any
 from dpcausal.errors import RefusedError, SessionError, TransportError
 from dpcausal.federation.coordinator.dispatch import Dispatcher
 from dpcausal.federation.coordinator.responses import SiteResponse
+from dpcausal.federation.coordinator.roster import Roster
 from dpcausal.federation.protocol.messages import STEPS, Request, Step
 from dpcausal.federation.protocol.question import Question
 from dpcausal.federation.protocol.signatures import claimed_body
@@ -116,7 +117,7 @@ class SecureRounds:
         request = begun or Request(study=self._study.text, ask=step, carries=carries, version=self._version)
         asked = sites if step in ("keys", "unmask") else carried_sites(request)
         question = Question(self._study, request, members, summed)
-        found = self._dispatcher.stored(question)
+        found = self._stored(step, question)
         if not self._is_over(step, found):
             if step == "masked":
                 question = replace(question, enclosed=self._ciphertexts(asked))
@@ -131,6 +132,17 @@ class SecureRounds:
         answers = {site: response for site, response in found.items() if response.answered and site in asked}
         self._check_enough(step, answers, [responses[site] for site in asked])
         return answers
+
+    def _stored(self, step: Step, question: Question) -> dict[str, SiteResponse]:
+        """Return the stored answers to a round. Once the members are chosen, theirs stay whatever the roster says now.
+
+        The keys and shares of a member that was revoked since are needed to open the sum without it.
+        """
+        if step not in ("keys", "shares") or "masked" not in self._begun:
+            return self._dispatcher.stored(question)
+        sites = self._dispatcher.roster.sites
+        chosen = Roster({site: replace(member, revoked=False) for site, member in sites.items()})
+        return replace(self._dispatcher, roster=chosen).stored(question)
 
     def _headers(self, step: Step, answers: Mapping[str, SiteResponse]) -> tuple[str, ...]:
         """Return what other sites see of answers to a round, in one order."""

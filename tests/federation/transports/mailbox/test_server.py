@@ -44,6 +44,19 @@ def test_message_posted_twice_counts_once_and_is_forgotten_after_collection(desk
     assert desk.call("anna", "GET", f"/messages?request={asked.id}")[1] == {"messages": []}
 
 
+def test_long_requests_arrive_in_parts_that_a_reply_holds(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.joined("north")
+    for study in "abcd":
+        desk.ask(study * 1_000, "north")
+    monkeypatch.setattr(database, "LONGEST_REPLY", 6_000)
+    first = desk.waiting("north")
+    assert len(first) == 2
+    rest = desk.call("north", "GET", f"/requests?after={first[-1]['place']}")[1]["requests"]
+    assert len({each["place"] for each in first + rest}) == 4
+    monkeypatch.setattr(database, "LONGEST_REPLY", 10)
+    assert len(desk.waiting("north")) == 1  # one in any case
+
+
 def test_request_posted_twice_is_delivered_once_until_it_is_answered(desk: Desk) -> None:
     desk.joined("north")
     desk.ask("a study", "north")

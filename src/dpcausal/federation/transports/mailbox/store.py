@@ -9,7 +9,7 @@ state; the server has none.
 
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -288,9 +288,11 @@ class MailboxStore:
             return int(connection.execute(delete(_DELIVERIES).where(own)).rowcount)
 
     def requests_for(self, site: str, after: int) -> list[tuple[int, str]]:
-        """Return the places and texts of a site's open deliveries beyond a place, the first of them."""
-        wanted = (
-            select(_DELIVERIES.c.place, _REQUESTS.c.text, func.coalesce(_ENCLOSED.c.text, ""))
+        """Return the places and texts of a site's first open deliveries beyond a place, as many as a reply holds."""
+        enclosed = func.coalesce(_ENCLOSED.c.text, "")
+        size = func.length(_REQUESTS.c.text) + func.length(enclosed)
+        open_ones = (
+            select(_DELIVERIES.c.place, _REQUESTS.c.text, enclosed)
             .join(
                 _REQUESTS,
                 and_(_REQUESTS.c.id == _DELIVERIES.c.request, _REQUESTS.c.requester == _DELIVERIES.c.requester),
@@ -303,8 +305,11 @@ class MailboxStore:
             .order_by(_DELIVERIES.c.place)
             .limit(_MOST_REQUESTS)
         )
+        listed = open_ones.with_only_columns(_DELIVERIES.c.place, size)
         with self._transaction() as connection:
-            return [(place, with_enclosed(*texts)) for place, *texts in connection.execute(wanted)]
+            within = _DELIVERIES.c.place.in_(_places_within(connection.execute(listed)))
+            found = connection.execute(open_ones.where(within))
+            return [(place, with_enclosed(*texts)) for place, *texts in found]
 
     def post_message(self, site: str, place: int, request: str, text: str) -> bool:
         """Store the message of a site for one of its deliveries, and return whether it has such a delivery.
@@ -328,14 +333,8 @@ class MailboxStore:
         waiting = and_(own, ~_OPEN, _DELIVERIES.c.collected.is_(False))
         size = func.length(_DELIVERIES.c.message)
         with self._transaction() as connection:
-            places: list[int] = []
-            total = 0
             listed = select(_DELIVERIES.c.place, size).where(waiting).order_by(_DELIVERIES.c.place)
-            for place, length in connection.execute(listed.limit(_MOST_MESSAGES)):
-                total += 2 * length + 200  # quotation marks are escaped in the reply
-                if places and total > LONGEST_REPLY:
-                    break
-                places.append(place)
+            places = _places_within(connection.execute(listed.limit(_MOST_MESSAGES)))
             wanted = select(_DELIVERIES.c.place, _DELIVERIES.c.site, _DELIVERIES.c.message)
             return [tuple(each) for each in connection.execute(wanted.where(_DELIVERIES.c.place.in_(places)))]
 
@@ -379,6 +378,18 @@ class MailboxStore:
             if not durable and connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             yield connection
+
+
+def _places_within(lengths: Iterable[Any]) -> list[int]:
+    """Return the first places whose texts, of these lengths, are together no longer than a reply; at least one."""
+    places: list[int] = []
+    total = 0
+    for place, length in lengths:
+        total += 2 * length + 200  # quotation marks are escaped in the reply
+        if places and total > LONGEST_REPLY:
+            break
+        places.append(place)
+    return places
 
 
 def _is_caller(role: Role, name: str) -> Any:  # noqa: ANN401 (a condition of SQLAlchemy)
