@@ -92,6 +92,19 @@ def test_a_signature_counts_for_one_change_by_one_who_could_make_it(folder: Path
     assert (check.level, "did not know" in check.words) == (2, True)
 
 
+def test_a_signature_does_not_count_again_further_down_the_log(folder: Path, bob: Path) -> None:
+    Changes(folder, Key.read("", bob)).add_person(Person("dora", ("reader",), login="dora"))
+    log = Site(folder).audit_log
+    *_, signed = log.entries()
+    with log._locked() as descriptor:
+        log._append(
+            descriptor, **{each: getattr(signed, each) for each in ("kind", "study", "who", "what", "at", "sealed")}
+        )
+    assert words(folder)[-2:] == ["signed by bob", "signed for another change"]
+    check = next(each for each in site_status(folder).checks if each.name == "audit_log")
+    assert check.level == 2
+
+
 def test_a_key_written_into_the_file_by_hand_signs_nothing(folder: Path, bob: Path) -> None:
     eve = Key.make("eve", folder.with_name("eve.key"))
     people = People.read(folder)

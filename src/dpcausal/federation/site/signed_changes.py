@@ -1,7 +1,7 @@
 """Signed changes of a site: who changed its people, keys and settings, as the person's own key vouches for it.
 
 The audit log says what changed. A signature adds that a person whose key the site knew at that time wanted exactly
-this: whoever can run commands as the site's user, but has nobody's key, cannot make one.
+this, there in the log: whoever can run commands as the site's user, but has nobody's key, cannot make or repeat one.
 """
 
 import json
@@ -45,9 +45,10 @@ class Signer:
             )
         return cls(site, person.name, key)
 
-    def sign(self, kind: str, who: str, what: str, at: str) -> str:
-        """Return a change, signed, as the audit log holds it."""
+    def sign(self, *, kind: str, who: str, what: str, at: str, previous: str) -> str:
+        """Return a change, signed, as the audit log holds it after the line with the digest `previous`."""
         change = {"format": _FORMAT, "site": self.site, "kind": kind, "who": who, "what": what, "at": at}
+        change["previous"] = previous
         return Key(self.name, self.key.private).seal(json.dumps(change | {"by": self.name}, sort_keys=True))
 
 
@@ -102,6 +103,7 @@ def _verified(entry: LogEntry, site: str, keys: dict[str, str]) -> VerifiedChang
     except (TransportError, ValueError, LookupError, TypeError):
         return VerifiedChange(entry, problem="signed with a key that the site did not know then")
     said = {"format": _FORMAT, "site": site, "kind": entry.kind, "who": entry.who, "what": entry.what, "at": entry.at}
+    said["previous"] = entry.previous
     if claimed != said | {"by": normalised(by)}:
         return VerifiedChange(entry, problem="signed for another change")
     return VerifiedChange(entry, by)
