@@ -89,7 +89,7 @@ def find_unconfirmed(folder: Path, log: AuditLog, ledger: Ledger) -> Unconfirmed
     return Unconfirmed(tuple(words), edited, older) if words else None
 
 
-def check_versions(folder: Path, ledger: Ledger) -> None:
+def check_data_versions(folder: Path, ledger: Ledger) -> None:
     """Raise if a version of the data that was answered is now read by another mapping, or as another table.
 
     Its stored answers would be sent again, as if they were of what is read now.
