@@ -285,7 +285,7 @@ class Policy:
             ),
             (
                 self._caps_are_sound(),
-                "requester_budgets: for names in requesters, each with its own key, epsilon and delta that fit [budget]",
+                "requester_budgets: numbers that fit [budget], for names in requesters, each with its own key",
             ),
         ):
             if not holds:

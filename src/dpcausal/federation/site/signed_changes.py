@@ -53,9 +53,9 @@ class Signer:
 
     def sign(self, *, kind: str, who: str, what: str, at: str, previous: str) -> str:
         """Return a change, signed, as the audit log holds it after the line with the digest `previous`."""
-        change = {"format": _FORMAT, "site": self.site, "kind": kind, "who": who, "what": what, "at": at}
-        change |= {"previous": previous, "requires": self.requires}
-        return Key(self.name, self.key.private).seal(json.dumps(change | {"by": self.name}, sort_keys=True))
+        place = {"site": self.site, "previous": previous, "by": self.name, "requires": self.requires}
+        change = {"format": _FORMAT, "kind": kind, "who": who, "what": what, "at": at}
+        return Key(self.name, self.key.private).seal(json.dumps(change | place, sort_keys=True))
 
 
 @dataclass(frozen=True)
