@@ -160,3 +160,9 @@ def test_numbers_are_mapped_by_value_and_the_digest_says_how() -> None:
     swapped = ColumnMapping.from_dict({**document, "died": {"column": "dead", "codes": {"0": "yes", "1": "no"}}})
     assert len({mapping.digest, swapped.digest, ColumnMapping().digest}) == 3
     assert not ColumnMapping().digest
+
+
+def test_long_numbers_are_mapped_digit_by_digit() -> None:
+    answers = Category("answer", values=(45877994, 45877955, 0.1234567))
+    codes = {"45877994": "yes", "45877955": "no", "0.1234567": "other"}
+    assert LocalColumn(column="value", codes=codes).seen_as(answers).values == ("yes", "no", "other")

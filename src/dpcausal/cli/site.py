@@ -75,15 +75,15 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
 
 
 @site.command("create-ledger")
-def create_ledger(folder: Folder) -> None:
+def create_ledger(folder: Folder, sign: Sign = None) -> None:
     """Create the site's ledger with the budget in its policy, once. The budget cannot be raised later."""
-    opened = open_site(folder)
-    if not opened.policy.columns:
+    site_key(folder)
+    if not Policy.read(folder).columns:
         raise StudyError(
             problem=f"{folder / 'policy.toml'} lists no columns yet, and the budget in it cannot be raised later",
             hint="fill in the marked lines first: the columns that studies may read, the budget, and who may ask.",
         )
-    ledger = opened.create_ledger()
+    ledger = changes_of(folder, sign).create_ledger(account())
     typer.echo(f"Created {ledger.address}, with a budget of {ledger.budget}.")
 
 

@@ -179,8 +179,10 @@ def _read(schema: "Schema") -> list[str]:
 
 
 def _written(value: Value) -> str:
-    """Return a declared value as the key of a mapping."""
-    return value if isinstance(value, str) else f"{float(value):g}"
+    """Return a declared value as the key of a mapping, exactly."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if value == int(value) else repr(float(value))
 
 
 def _texts(code: object) -> list[Any]:

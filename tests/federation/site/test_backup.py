@@ -130,7 +130,7 @@ def witnessed(folder: Path, tmp_path: Path) -> Path:
     (folder / "ledger.db").unlink()
     text = (folder / FILE).read_text(encoding="utf-8")
     (folder / FILE).write_text(f'witness = "{tmp_path}/witness.log"\n{text}', encoding="utf-8")
-    Site(folder).create_ledger()
+    Site(folder).changes.create_ledger()
     return folder
 
 

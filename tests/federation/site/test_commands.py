@@ -189,6 +189,7 @@ def test_answer_prints_a_hint_for_each_refusal(
     if "budget" in expected[0]:
         (folder / "ledger.db").unlink()
         assert run("create-ledger", folder).exit_code == 0
+        decide(folder, study_file)  # approvals before a new ledger do not count
     refused = run("answer", folder, request_file, "--out", study_file.with_name("message.json"))
     assert refused.exit_code == 1
     words, hint = refused.output.split("\n\nHint: ")

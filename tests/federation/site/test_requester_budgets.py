@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +62,12 @@ def test_a_share_that_would_not_hold_is_refused(folder: Path, lines: str) -> Non
         file.write(f"\n[requester_budgets]\n{lines}\n")
     with pytest.raises(StudyError):
         Policy.read(folder)
+
+
+def test_a_cap_must_fit_the_rule_of_the_budget(folder: Path) -> None:
+    policy = replace(Policy.read(folder), budget={"epsilon": 3.0, "delta": 1e-6, "rule": "zcdp"})
+    assert replace(policy, requester_budgets={"anna": {"epsilon": 1.5}}).requester("anna").cap
+    caps: tuple[Any, ...] = ({"epsilon": 1.5, "delta": 0.0}, {"epsilon": 2000.0}, {"epsilon": True}, {"epsilon": "1"})
+    for cap in caps:
+        with pytest.raises(StudyError, match="that fit"):
+            replace(policy, requester_budgets={"anna": cap})

@@ -14,10 +14,12 @@ from dpcausal.federation.site.export import events
 from dpcausal.federation.site.people import People, Person
 from dpcausal.federation.site.policy import FILE
 from dpcausal.federation.site.rotation import rotate_key
-from dpcausal.federation.site.signed_changes import Signer, verified_changes
+from dpcausal.federation.site.signed_changes import Signer, known_keys, verified_changes
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
-from tests.support.site_folders import confirm_settings, person_key
+from dpcausal.ledger import Budget, Ledger
+from dpcausal.study.study import Study
+from tests.support.site_folders import approve_study, confirm_settings, person_key
 
 
 @pytest.fixture
@@ -90,6 +92,54 @@ def test_a_signature_counts_for_one_change_by_one_who_could_make_it(folder: Path
     assert "did not know" in words(folder)[-1]
     check = next(each for each in site_status(folder).checks if each.name == "audit_log")
     assert (check.level, "did not know" in check.words) == (2, True)
+
+
+def test_a_signature_does_not_count_again_further_down_the_log(folder: Path, bob: Path) -> None:
+    Changes(folder, Key.read("", bob)).add_person(Person("dora", ("reader",), login="dora"))
+    log = Site(folder).audit_log
+    *_, signed = log.entries()
+    with log._locked() as descriptor:
+        log._append(
+            descriptor, **{each: getattr(signed, each) for each in ("kind", "study", "who", "what", "at", "sealed")}
+        )
+    assert words(folder)[-2:] == ["signed by bob", "signed for another change"]
+    check = next(each for each in site_status(folder).checks if each.name == "audit_log")
+    assert check.level == 2
+
+
+def test_a_new_ledger_needs_a_signature_and_ends_earlier_approvals(folder: Path, bob: Path, study: Study) -> None:
+    approve_study(folder, study, "bob")
+    own, site = Key.read("", bob), Site(folder)
+    Changes(folder, own).add_person(Person("dora", ("reader",), login="dora"))
+    text = (folder / FILE).read_text(encoding="utf-8")
+    edited = text.replace("signed_changes = true", "signed_changes = false").replace('"ledger.db"', '"b.db"')
+    (folder / FILE).write_text(edited, encoding="utf-8")
+    assert "signs each change" in run("create-ledger", folder)
+    Ledger.create(f"sqlite:///{folder / 'b.db'}", Budget(epsilon=3.0), as_of=site.policy.as_of)
+    for change in (lambda: confirm_settings(folder), lambda: Changes(folder).remove_person("dora")):
+        with pytest.raises(StudyError, match="signs each change"):  # neither does a ledger that records nothing lift it
+            change()
+    (folder / "b.db").unlink()
+    assert site.status(study.digest) == "approved"
+    assert "Created" in run("create-ledger", folder, "--sign", bob)
+    assert (words(folder)[-1], Changes(folder).unconfirmed()) == ("signed by bob", None)
+    assert Site(folder).status(study.digest) == "undecided"
+    Changes(folder).remove_person("dora")  # a signed line lifted it
+
+
+def test_the_key_of_a_reader_signs_nothing(folder: Path, bob: Path) -> None:
+    rita = Key.make("rita", folder.with_name("rita.key"))
+    Changes(folder, Key.read("", bob)).add_person(Person("rita", ("reader",), key=rita.public))
+    log = Site(folder).audit_log
+    assert rita.public not in known_keys(log.people())
+    log.write("people", "", "bob", "removed", Signer("north", "rita", rita))
+    assert "did not know" in words(folder)[-1]
+
+
+def test_only_a_decision_has_a_login(folder: Path, bob: Path) -> None:
+    Changes(folder, Key.read("", bob)).add_person(Person("dora", ("reader",), login="dora"))
+    assert Site(folder).audit_log.entries()[-1].sealed
+    assert {entry.login for entry in Site(folder).audit_log.entries()} == {""}
 
 
 def test_a_key_written_into_the_file_by_hand_signs_nothing(folder: Path, bob: Path) -> None:

@@ -481,7 +481,7 @@ def test_study_that_the_budget_cannot_pay_in_full_spends_nothing(folder: Path, r
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 0.5"))
     (folder / "ledger.db").unlink()
-    Site(folder).create_ledger()
+    Site(folder).changes.create_ledger()
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approve_study(folder, robust)
     assert answer_of(Site(folder), requester, asked_of(robust)).code == "no_budget"
@@ -558,7 +558,7 @@ def test_witness_detects_a_restored_folder(folder: Path, requester: Key, study: 
     policy = folder / "policy.toml"
     policy.write_text('witness = "witness.log"\n' + policy.read_text())
     (folder / "ledger.db").unlink()
-    Site(folder).create_ledger()
+    Site(folder).changes.create_ledger()
     yesterday = (folder / "ledger.db").read_bytes()
     approve_study(folder, study)
     assert answer_of(Site(folder), requester, asked_of(study)).code == "answered"

@@ -16,10 +16,12 @@ from dpcausal.federation.console.site_folder import SiteFolder
 from dpcausal.federation.protocol.messages import Message, Request
 from dpcausal.federation.protocol.signatures import Key, claimed_body
 from dpcausal.federation.site.changes import Changes
+from dpcausal.federation.site.confirmation import check_data_versions, recorded_policy
 from dpcausal.federation.site.decisions import sign_decision
 from dpcausal.federation.site.policy import FILE, Policy
 from dpcausal.federation.site.site import Site
 from dpcausal.federation.site.status import site_status
+from dpcausal.ledger import Budget, DataSet, Ledger
 from dpcausal.schema.mapping import ColumnMapping, LocalColumn
 from tests.support.site_folders import AS_OF, approve_study, confirm_settings, person_key
 
@@ -132,6 +134,16 @@ def test_stored_answers_are_never_those_of_another_mapping(two: Path, requester:
     confirm_settings(two)
 
 
+def test_answers_before_any_recorded_policy_are_those_of_the_plain_table(folder: Path, study: Study) -> None:
+    ledger = Ledger.create(f"sqlite:///{folder / 'early.db'}", Budget(epsilon=3.0), as_of=AS_OF)
+    ledger.bind(AS_OF, DataSet.of(study.schema), 400)
+    assert recorded_policy(ledger) == {}
+    check_data_versions(folder, ledger)
+    edit(folder, mapping={study.schema.outcome.name: {"column": "result"}})
+    with pytest.raises(StudyError, match="answered by another mapping"):
+        check_data_versions(folder, ledger)
+
+
 def test_two_tables_with_one_version_are_refused(two: Path) -> None:
     labs = tomllib.loads((two / FILE).read_text())["tables"]["labs"]
     edit(two, tables={"labs": {**labs, "as_of": AS_OF}})
@@ -141,8 +153,8 @@ def test_two_tables_with_one_version_are_refused(two: Path) -> None:
 
 def test_a_schedule_that_is_paid_once_has_one_table_and_its_own_column_of_entry(two: Path, study: Study) -> None:
     """Otherwise a requester could ask for one look here and for the next there, where a person entered in another."""
-    with pytest.raises(StudyError, match="which has one table"):
+    with pytest.raises(StudyError, match="only for a site with one table"):
         replace(Policy.read(two), entry="ward")
     one = replace(Policy.read(two), entry="ward", tables={})
-    with pytest.raises(StudyError, match="which has one table"):
+    with pytest.raises(StudyError, match="only for a site with one table"):
         replace(one, mapping=ColumnMapping({"ward": LocalColumn(column="week")}))

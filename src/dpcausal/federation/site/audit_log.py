@@ -55,8 +55,9 @@ class AuditLog:
         now = datetime.now(UTC)
         precision = "microseconds" if kind == "restore" else "seconds"
         at = now.date().isoformat() if kind == "answer" else now.isoformat(timespec=precision)
-        sealed = signer.sign(kind, who, what, at) if signer else ""
         with self._locked() as descriptor:
+            previous = self._head(descriptor).digest
+            sealed = signer.sign(kind=kind, who=who, what=what, at=at, previous=previous) if signer else ""
             self._append(descriptor, kind=kind, study=study, who=who, what=what, at=at, sealed=sealed)
 
     def record(self, sealed: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, StudyError
@@ -9,7 +10,7 @@ from dpcausal.federation.protocol.signatures import Key
 from dpcausal.federation.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.federation.site.confirmation import (
     Unconfirmed,
-    check_versions,
+    check_data_versions,
     digests,
     find_unconfirmed,
     record_state,
@@ -17,9 +18,9 @@ from dpcausal.federation.site.confirmation import (
 )
 from dpcausal.federation.site.people import People, Person, add_person, remove_person, set_console_key
 from dpcausal.federation.site.policy import Policy
-from dpcausal.federation.site.signed_changes import Signer, known_keys
-from dpcausal.federation.site.site_ledger import has_ledger, open_ledger
-from dpcausal.ledger import Ledger
+from dpcausal.federation.site.signed_changes import Signer, are_required, known_keys
+from dpcausal.federation.site.site_ledger import has_ledger, ledger_address, open_ledger, witness_address
+from dpcausal.ledger import Budget, Ledger
 from dpcausal.utils.durable_files import locked
 from dpcausal.utils.plain_text import check_plain_text
 
@@ -107,7 +108,8 @@ class Changes:
         """
         people = self.audit_log.people()
         if self._own is not None:
-            return Signer.of(Policy.read(self._folder).site, People.read(self._folder), self._own, people)
+            signer = Signer.of(Policy.read(self._folder).site, People.read(self._folder), self._own, people)
+            return replace(signer, requires=self._needs_signer())
         if known_keys(people) and self._needs_signer():
             raise StudyError(
                 problem="This site's policy requires that a person signs each change",
@@ -118,14 +120,42 @@ class Changes:
     def _needs_signer(self) -> bool:
         """Return whether the policy requires signatures, or did when it was confirmed last: an edit is not enough.
 
-        Where the ledger that recorded it is not there or cannot be used, earlier signatures say so.
+        An edited policy may name another ledger, or none: so the last signed change in the audit log says it, too.
         """
         if Policy.read(self._folder).signed_changes:
             return True
         with suppress(LedgerError):
-            if ledger := self.ledger():
-                return bool(recorded_policy(ledger).get("signed_changes"))
-        return any(entry.sealed and not entry.is_decision for entry in self.audit_log.stream())
+            if (ledger := self.ledger()) and recorded_policy(ledger).get("signed_changes"):
+                return True
+        return are_required(self.audit_log.stream())
+
+    def create_ledger(self, by: str = "") -> Ledger:
+        """Create the ledger that the policy describes, once. Approvals that were made before do not count any more.
+
+        Raises:
+            LedgerError: If it exists already.
+            StudyError: If the key is not that of a person who may sign, or one is needed.
+        """
+        with self.locked():
+            policy, signer = Policy.read(self._folder), self._confirming()
+            address, witness = ledger_address(self._folder, policy), witness_address(self._folder, policy)
+            first, *others = policy.versions
+            ledger = Ledger.create(address, Budget(**policy.budget), as_of=first, witness=witness)
+            for each in others:
+                ledger.add_version(each)
+            if self.audit_log.end()["size"]:
+                who, what = signer.name if signer else by, f"created the ledger; {self._settings()}"
+                self.audit_log.write("restore", "", who, what, signer)
+            record_state(self._folder, self.audit_log, ledger)
+            return ledger
+
+    def _confirming(self) -> Signer | None:
+        """Return who signs what people and settings are now: from then on the policy says whether others must."""
+        signer = self.signer()
+        return signer and replace(signer, requires=Policy.read(self._folder).signed_changes)
+
+    def _settings(self) -> str:
+        return ", ".join(f"{name} {digest}" for name, digest in digests(self._folder).items())
 
     def confirm(self, by: str, why: str) -> Unconfirmed | None:
         """Confirm the people, requesters and settings of the site as they are now; return what was unconfirmed.
@@ -141,11 +171,10 @@ class Changes:
             found = find_unconfirmed(self._folder, self.audit_log, ledger)
             if found is None:
                 return None
-            check_versions(self._folder, ledger)
-            signer = self.signer()
-            by = signer.name if signer else by
-            settings = ", ".join(f"{name} {digest}" for name, digest in digests(self._folder).items())
-            self.audit_log.write("restore" if found.older else "confirm", "", by, f"{why}: {found}; {settings}", signer)
+            check_data_versions(self._folder, ledger)
+            signer = self._confirming()
+            by, what = signer.name if signer else by, f"{why}: {found}; {self._settings()}"
+            self.audit_log.write("restore" if found.older else "confirm", "", by, what, signer)
             record_state(self._folder, self.audit_log, ledger)
             return found
 

@@ -89,7 +89,7 @@ def find_unconfirmed(folder: Path, log: AuditLog, ledger: Ledger) -> Unconfirmed
     return Unconfirmed(tuple(words), edited, older) if words else None
 
 
-def check_versions(folder: Path, ledger: Ledger) -> None:
+def check_data_versions(folder: Path, ledger: Ledger) -> None:
     """Raise if a version of the data that was answered is now read by another mapping, or as another table.
 
     Its stored answers would be sent again, as if they were of what is read now.
@@ -97,8 +97,9 @@ def check_versions(folder: Path, ledger: Ledger) -> None:
     served = dict[str, object]()
     for state in ledger.site_states():
         served |= _served(state.get("texts", {}).get(FILE, ""))
+    plain = ("", dict[str, object]())  # what was answered before any policy was recorded
     for as_of, read in _served(_text(folder, FILE)).items():
-        if ledger.versions.get(as_of) is not None and served.get(as_of, read) != read:
+        if ledger.versions.get(as_of) is not None and served.get(as_of, plain) != read:
             raise StudyError(
                 problem=f"The version {as_of} of the data was answered by another mapping, or as another table",
                 hint=f"its stored answers would be sent again. Write a new as_of in {FILE}, and declare it with: "

@@ -59,7 +59,7 @@ class LogEntry(ChainEntry):
     @property
     def login(self) -> str:
         """How the console knew who decided; empty in other entries."""
-        return claimed_decision(self.sealed).login if self.sealed else ""
+        return claimed_decision(self.sealed).login if self.is_decision else ""
 
     @property
     def topic(self) -> str:

@@ -21,7 +21,7 @@ from dpcausal.federation.protocol.signatures import Key, claimed_body, claimed_s
 from dpcausal.federation.protocol.transport import parted
 from dpcausal.federation.secure.messages import masked_answer, step_answer
 from dpcausal.federation.site.changes import Changes
-from dpcausal.federation.site.confirmation import find_unconfirmed, record_state
+from dpcausal.federation.site.confirmation import find_unconfirmed
 from dpcausal.federation.site.consequences import Committed, Consequences, Due, due_of, fits, is_paid
 from dpcausal.federation.site.decisions import (
     StudyStatus,
@@ -37,7 +37,7 @@ from dpcausal.federation.site.policy import KEY, Policy, address_in
 from dpcausal.federation.site.refusals import RefusalError, code_of, read_request, refusal_about, secure_settings_of
 from dpcausal.federation.site.review import ReceivedStudy, Review, objections
 from dpcausal.federation.site.sessions import SESSIONS, Sessions
-from dpcausal.federation.site.site_ledger import MESSAGES, ledger_address, open_ledger, witness_address
+from dpcausal.federation.site.site_ledger import MESSAGES, open_ledger
 from dpcausal.federation.site.stores import Inbox, ResponseStore
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.price import Price
@@ -218,17 +218,6 @@ class Site(metaclass=Constructor):
         """
         self.inbox.text(digest)
         self._sessions.end(digest)
-
-    def create_ledger(self) -> Ledger:
-        """Create the ledger that the policy describes, once."""
-        budget = Budget(**self.policy.budget)
-        address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
-        first, *others = self.policy.versions
-        ledger = Ledger.create(address, budget, as_of=first, witness=witness)
-        for each in others:
-            ledger.add_version(each)
-        record_state(self._folder, self.audit_log, ledger)
-        return ledger
 
     def ledger(self) -> Ledger:
         """Open the site's ledger.

@@ -33,7 +33,7 @@ from dpcausal.federation.site.policy import KEY, Policy
 from dpcausal.federation.site.policy import VERSION as POLICY_FORMAT
 from dpcausal.federation.site.review import OWED
 from dpcausal.federation.site.sessions import SESSIONS, unfinished_sessions
-from dpcausal.federation.site.signed_changes import verified_changes
+from dpcausal.federation.site.signed_changes import are_required, verified_changes
 from dpcausal.federation.site.site_ledger import open_ledger, witness_address
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
@@ -156,7 +156,7 @@ def _audit_log(folder: Path, policy: Policy) -> Check:
         words = f"the change of {wrong.entry.who} at {wrong.entry.at} is {wrong.problem}"
         return Check("audit_log", BROKEN, words, len(entries))
     first = next((place for place, each in enumerate(changes) if each.by), len(changes))
-    unsigned = sum(not each.by for each in changes[first:]) if policy.signed_changes else 0
+    unsigned = sum(not each.by for each in changes[first:]) if policy.signed_changes or are_required(entries) else 0
     words = f", {back} of them dated back: see dpcausal site audit-log" if back else ""
     words += f", {unsigned} changes not signed since the first that was" if unsigned else ""
     return Check("audit_log", ATTENTION if unsigned else HEALTHY, f"whole, {len(entries)} entries{words}", len(entries))
