@@ -81,7 +81,7 @@ def test_segments_that_noise_hides_count_as_comparisons() -> None:
     """Noise decides which segments have an interval, so that those that have one are judged among all."""
     card, _ = run(EXPERIMENT)
     hidden = replace(card.segments["mobile=0"][0], no_interval="hidden")
-    few = replace(card, segments=card.segments | {"mobile=0": (hidden, *card.segments["mobile=0"][1:])})
+    few = replace(card, segments={**card.segments, "mobile=0": (hidden, *card.segments["mobile=0"][1:])})
     one, other = (next(each for each in found.segment_lines if each.segment == "mobile=1") for found in (card, few))
     assert (one.low, one.high) == (other.low, other.high)
     assert one.adjusted_p_value is not None

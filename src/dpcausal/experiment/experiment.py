@@ -17,6 +17,7 @@ from dpcausal.experiment.informed import ExpectedNoise, Known, informed, shared
 from dpcausal.experiment.metric import Metric
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import Scorecard
+from dpcausal.experiment.segments import SEGMENT_SHARE, check_segments
 from dpcausal.inference.many_outcomes import Method
 from dpcausal.queries import Cut, LookMetrics, MetricMoments, SegmentMetrics
 from dpcausal.rehearsal import Rehearsal
@@ -44,8 +45,6 @@ _ROUNDS = 3
 With cohorts it does not."""
 
 _SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry", "planned_n", "catalogue")
-_SEGMENT_SHARE = 0.2
-"""The share of the budget for segments. Noise of all units grows by an eighth, Laplace noise by a quarter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +118,7 @@ class Experiment(metaclass=Constructor):
     planned_n: int | None = None
     rule: DecisionRule | None = None
     segments: Sequence[Binary | Category] = ()
-    segment_share: float = _SEGMENT_SHARE
+    segment_share: float = SEGMENT_SHARE
     catalogue: str = ""
 
     def __post_init__(self) -> None:
@@ -143,7 +142,7 @@ class Experiment(metaclass=Constructor):
         check_plain_text("texts of an experiment", words)
         self._check_choices()
         self._check_looks()
-        self._check_segments()
+        object.__setattr__(self, "segments", check_segments(self.segments, self.segment_share, metrics))
         self._check_missing()
         self._check_earlier()
         if self.rule is not None:
@@ -214,48 +213,15 @@ class Experiment(metaclass=Constructor):
         if self.cohorts is None and self.planned_n is None:
             return
         whole = isinstance(self.planned_n, int) and self.planned_n >= 1
+        if self.segments:
+            raise StudyError(
+                problem="An experiment with several looks has no segments", hint="leave out cohorts=, or segments=."
+            )
         if not isinstance(self.cohorts, Category) or not whole or self.entry is not None:
             raise StudyError(
                 expected="cohorts and planned_n together, and no entry besides",
                 got=f"cohorts {self.cohorts!r}, planned_n {self.planned_n!r}, entry {self.entry!r}"[:300],
                 hint='write for instance cohorts=Category("week", [1, 2, 3, 4]), planned_n=100_000.',
-            )
-
-    def _check_segments(self) -> None:
-        """Raise unless segments are columns with listed values that say what a missing value counts as."""
-        columns = tuple(self.segments) if isinstance(self.segments, list | tuple) else (None,)
-        if not all(isinstance(each, Binary | Category) for each in columns):
-            raise StudyError(
-                problem=f"Segments must be columns with listed values, not {self.segments!r}"[:300],
-                hint='write segments=[Category("country", values=["DE", "FR", "other"], missing="other")].',
-            )
-        object.__setattr__(self, "segments", columns)
-        if undeclared := [each.name for each in columns if each.missing is None]:
-            raise StudyError(
-                problem="A column of segments must declare what a missing value counts as; "
-                f"{', '.join(undeclared)} does not",
-                hint='give it a value of its own: Category("country", values=["DE", "other"], missing="other").',
-            )
-        if columns and self.cohorts is not None:
-            raise StudyError(
-                problem="An experiment with several looks has no segments",
-                hint="leave out cohorts=, or segments=.",
-            )
-        centred = [each.label for each in self.metrics if each.earlier is not None and each.earlier.centre is not None]
-        if columns and centred:
-            raise StudyError(
-                problem=f"{centred[0]} is centred at an earlier mean of all units, which is not that of a segment",
-                hint="leave out its earlier=, or segments=.",
-            )
-        if not columns and self.segment_share != _SEGMENT_SHARE:
-            raise StudyError(
-                problem="segment_share= is given, and there are no segments", hint="leave it out, or give segments=."
-            )
-        if not (is_number(self.segment_share) and 0 < self.segment_share < 1):
-            raise StudyError(
-                expected="segment_share= between 0 and 1, the share of the budget that segments have",
-                got=repr(self.segment_share)[:100],
-                hint="leave it out for 0.2.",
             )
 
     @property
