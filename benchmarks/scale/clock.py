@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -66,8 +67,9 @@ class Watched:
 
     def _watch(self) -> None:
         while self._folder and not self._over.wait(0.05):
-            sizes = [self._size(path) for path in Path(self._folder).rglob("*")]
-            self.megabytes = max(self.megabytes, sum(sizes) / 1e6)
+            with suppress(FileNotFoundError):  # a folder is gone by now
+                sizes = [self._size(path) for path in Path(self._folder).rglob("*")]
+                self.megabytes = max(self.megabytes, sum(sizes) / 1e6)
 
     @staticmethod
     def _size(path: Path) -> int:

@@ -117,7 +117,7 @@ def test_withdrawn_study_is_answered_no_more_and_costs_nothing(federation: Feder
     told = federation.coordinator(study, transport=transport).withdraw()
     assert told == dict.fromkeys(federation.tables, MEANINGS["withdrawn"])
     assert transport.events == ["withdraw 1", "withdraw"]
-    with pytest.raises(RefusedError, match="knows the study as withdrawn"):
+    with pytest.raises(RefusedError, match="know the study as withdrawn"):
         federation.coordinator(study).run()
     assert spent(federation) == {"north": 1.0, "south": 0.0, "west": 0.0}
     assert {each.name: each.status for each in Site(federation.folder / "south").studies()} == {

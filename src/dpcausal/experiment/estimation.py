@@ -298,6 +298,7 @@ def _effect(  # noqa: PLR0913, PLR0917
         arm_means=means,
         arm_sizes=sizes,
         quantity=f"ratio of sums {metric.label}" if ratio else "",
+        is_risk_difference=metric.kind == "proportion",
         estimator={"name": "metric", "metric": metric.to_dict()},
     )
 

@@ -81,7 +81,7 @@ def tidy(
         >>> rehearsal = Rehearsal(Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100)), n=5_000)
         >>> lines = tidy([DifferenceInMeans().estimate(rehearsal, epsilon=each) for each in (0.1, 1.0)])
         >>> lines[["term", "std_error", "epsilon"]].round(2)
-                                   term  std_error  epsilon
+                                  term  std_error  epsilon
         0  treat=1 vs treat=0 on score       1.45      0.1
         1  treat=1 vs treat=0 on score       0.83      1.0
     """

@@ -102,7 +102,7 @@ class ColumnMapping:
         columns: The local column of each declared one that is called or coded otherwise.
 
     Example:
-        >>> from dpcausal import Binary, Real, Treatment
+        >>> from dpcausal import Binary, Real, Schema, Treatment
         >>> sex = LocalColumn(column="gender_concept_id", codes={"female": 8532, "male": 8507})
         >>> schema = Schema(Treatment("arm"), Real("score", 0, 10), [Binary("sex", ("female", "male"))])
         >>> ColumnMapping({"sex": sex}).local(schema).covariates[0].values
